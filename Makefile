@@ -1,4 +1,4 @@
-# `make` lists what there is. The two commands to know: `make run` and `make test`.
+# `make` lists the targets. The most important ones are `make run` and `make test`.
 CARGO ?= cargo
 SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
@@ -8,7 +8,7 @@ CASES ?= 100000
 AWAY ?= 60
 LIBRARIES = quartz-cron tinykeeper elasticjob-macros elasticjob elasticjob-jobfile
 
-# The simulated cluster: only what it spends its time in is built anew, for speed.
+# The simulated cluster: only the crates it spends its time in are rebuilt with optimisation.
 QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profile.dev.package.$(crate).opt-level=2)
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
@@ -18,16 +18,16 @@ SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
+run: $(if $(shell command -v npm),web,no-pages) ## build, then run a demo: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
 	$(CARGO) run --profile quick -p elasticjob-cli -- dev --demo --registry-listen $(LISTEN)
 
 dist: $(if $(shell command -v npm),web,no-pages) ## the binary to ship, optimised across crates: target/dist/elasticjob
 	$(CARGO) build --profile dist --locked -p elasticjob-cli
 
-# The console's pages. What they are made with is installed only when it has changed: as locked, and without `npm ci`, which refuses a lock that does
-# not list what only other platforms need.
+# The console's pages. Their dependencies are installed only when they have changed: as locked, but without `npm ci`, which refuses a lock file that does
+# not list the packages of other platforms.
 WEB = crates/elasticjob-console/web
-MADE_OF = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+WEB_SOURCES = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
 
 web: $(WEB)/dist/index.html ## build the console's pages (Node 20 or newer); the binary embeds them
 
@@ -35,24 +35,24 @@ $(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.
 	cd $(WEB) && npm install --no-save --no-audit --no-fund
 	@touch $@
 
-$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
+$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(WEB_SOURCES)
 	cd $(WEB) && npm run build
 
 .PHONY: no-pages
 no-pages:
-	@echo "Node is not installed, so the console has an API but no pages; for them: install Node 20 or newer (https://nodejs.org), then make web"
+	@echo "Node is not installed, so the console has an API but no pages; hint: install Node 20 or newer (https://nodejs.org), then make web"
 
 check-web: $(WEB)/node_modules/.package-lock.json ## the pages' type check, linter and unit tests
 	cd $(WEB) && npm run check && npm test
 
-test-web: web ## a real browser on `dev --demo`; installs chromium (apt) or says what is missing
+test-web: web ## a real browser on `dev --demo`; installs chromium (apt) or reports what is missing
 	@scripts/install-chromium.sh
 	$(CARGO) build -p elasticjob-cli
 	cd $(WEB) && npm run e2e
 
-test: ## every test of the Rust code; installs the servers they need (apt) or says what is missing
+test: ## every test of the Rust code; installs the servers that they need (apt) or reports what is missing
 	@scripts/install-test-servers.sh
-	scripts/run-tests.py --workspace --exclude interop --all-features -- --include-ignored --skip simulated::
+	scripts/run-tests.py --workspace --exclude interop --all-features -- --include-ignored --skip seeds::
 	SEEDS=$(SEEDS) $(SIMULATE)
 	@$(MAKE) --no-print-directory test-docs
 
@@ -60,13 +60,13 @@ test-docs: ## the examples in the documentation
 	$(CARGO) test --workspace --all-features --no-fail-fast --doc
 
 # Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
-test-api: ## schemathesis tries everything the console's own description names, on `dev --demo`: two minutes; installs it (PyPI) or says what is missing
+test-api: ## schemathesis tests everything in the console's OpenAPI description, on `dev --demo`: two minutes; installs it (PyPI) or reports what is missing
 	@python=$$(scripts/python-with.sh schemathesis crates/elasticjob-cli/tests/schemathesis/requirements.txt) && \
 	$(CARGO) build -p elasticjob-cli && \
 	$$python crates/elasticjob-cli/tests/schemathesis/run.py "$${CARGO_TARGET_DIR:-target}/debug/elasticjob" $(ONLY)
 
-# Four at a time: a JVM or two each, which wait most of the time.
-test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional
+# Four tests at a time: each has a JVM or two, which wait most of the time.
+test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails if ElasticJob cannot be downloaded, unless MAVEN=optional
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh || { [ $$? -eq 75 ] && [ "$(MAVEN)" = optional ]; }
 	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
@@ -74,7 +74,7 @@ test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK 
 		$(CARGO) test -p interop -- --include-ignored --test-threads=4; \
 	fi
 
-cron-java: ## CASES random expressions (default 100,000) asked of the real Quartz, 2.3.2 and 2.4.0, and of us; SEED=n for others
+cron-java: ## compare CASES random expressions (default 100,000) with the real Quartz, 2.3.2 and 2.4.0; SEED=n for others
 	@scripts/build-java-driver.sh
 	CASES=$(CASES) SEED=$(SEED) $(CARGO) test -p interop --test cron -- --include-ignored --nocapture
 
@@ -90,13 +90,13 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-deny: ## licences, sources and duplicates of what the project is built from; advisories where their database can be reached
+deny: ## licences, sources and duplicates of the dependencies; advisories if their database is reachable
 	@scripts/deny.sh
 
-build-times: ## how long a cold build takes and what takes it, a rebuild, crates by features; seven minutes, fails above the bars
+build-times: ## times of a cold build by crate and of a rebuild, number of crates by features; seven minutes, fails above the limits
 	scripts/build-times.py
 
-bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console before ten thousand jobs: prints tables, fails below the bar
+bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console with ten thousand jobs: prints tables, fails if a target is missed
 	@scripts/install-test-servers.sh
 	$(CARGO) build --profile dist -p tinykeeper -p elasticjob-cli -p bench
 	$(CARGO) run --profile dist -p bench -- registry
@@ -106,14 +106,14 @@ bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client a
 	$(CARGO) run --profile dist -p bench -- history
 	$(CARGO) run --profile dist -p bench -- console
 
-bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty-five minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
+bench-java: ## comparison with the real Java ElasticJob on one ZooKeeper, twenty-five minutes: prints tables and writes docs/performance.md, fails if a target is missed; BRIEF=1 for a short check
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh
 	$(CARGO) build --profile dist -p interop -p bench
 	$(CARGO) run --profile dist -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
 
 ifdef SEED
-sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster
+sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows the timeline of one simulated cluster
 	SEED=$(SEED) $(SIMULATE) every_seed --nocapture
 else
 sim:
@@ -123,19 +123,19 @@ sim:
 	SEEDS=$(SEEDS) $(SIMULATE)
 endif
 
-million: ## questions to a history of ROWS executions (default 10 million; make test does a million)
+million: ## queries on a history of ROWS executions (default 10 million; make test uses a million)
 	HISTORY_ROWS=$(ROWS) $(CARGO) test --release -p elasticjob --all-features --test history_million -- --nocapture
 
-outage: ## databases that are away for AWAY (default 60) under load: nothing is missing afterwards; make test does ten seconds
+outage: ## history databases that are down for AWAY seconds (default 60) under load: no event is missing afterwards; make test uses ten seconds
 	@scripts/install-test-servers.sh
 	HISTORY_OUTAGE=$(AWAY) $(CARGO) test -p elasticjob --all-features --test history_outage -- --include-ignored --nocapture
 
-chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real ensemble and database; SEED=n for a certain storm
+chaos: ## workers killed, frozen and disconnected for MINUTES (default 5), on a real ensemble and database; SEED=n to repeat a storm
 	@scripts/install-test-servers.sh
 	$(CARGO) run --release -p chaos -- storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 package: ## check that the library crates can be published
-	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
+	scripts/check-packages.sh $(LIBRARIES)
 
-ci: ## everything a change can break, part by part, with the time of each; a part that cannot run here says NOT RUN and why
+ci: ## every check, part by part, with the time of each; a part that cannot run here prints NOT RUN and the reason
 	@scripts/ci.sh

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Builds what `make test-java` lets Rust meet: a JVM with the real ElasticJob in it (dev/interop/java), into target/interop. Installs Maven and a JDK with
-# apt where they are missing. Ends with 75 when Maven is out of reach, so that whoever calls can tell that from a mistake.
+# Builds the Java driver with the real ElasticJob (dev/interop/java), which `make test-java` needs, into target/interop. Installs Maven and a JDK with apt if
+# they are missing. Exits with 75 if Maven or its repository is not reachable, so that callers can distinguish that from an error in the code.
 set -eu
 cd "$(dirname "$0")/.."
 output=$(mkdir -p "${CARGO_TARGET_DIR:-target}/interop" && cd "${CARGO_TARGET_DIR:-target}/interop" && pwd)
 
-# Nothing to do when nothing has changed since the last time.
+# Nothing to do if nothing has changed since the last build.
 sum=$(find dev/interop/java -type f | LC_ALL=C sort | xargs cat | cksum)
 [ "$(cat "$output/built" 2>/dev/null)" != "$sum" ] || exit 0
 rm -f "$output/built"
 
-unreachable() { # <what>
+unreachable() { # <reason>
     line='######################################################################'
     {
         echo "$line"
@@ -23,7 +23,7 @@ unreachable() { # <what>
 
 if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
     { [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; } ||
-        unreachable "Maven or a JDK is missing: sudo apt-get install maven default-jdk-headless"
+        unreachable "Maven or a JDK is missing; hint: sudo apt-get install maven default-jdk-headless"
     export DEBIAN_FRONTEND=noninteractive
     { apt-get update && apt-get install -y --no-install-recommends maven default-jdk-headless; } ||
         unreachable "Maven and a JDK could not be installed with apt-get."
@@ -33,8 +33,8 @@ log=$output/maven.log
 if ! { mvn -B -q -U -f dev/interop/java/pom.xml "-Doutput=$output" compile &&
     mvn -B -q -U -f dev/interop/java/old/pom.xml "-Doutput=$output/old" compile; } >"$log" 2>&1; then
     tail -n 30 "$log" >&2
-    # Maven has no exit codes for this: what it says when it cannot get something.
+    # Maven has no exit code for an unreachable repository, so recognise it by the log.
     grep -q 'COMPILATION ERROR' "$log" && exit 1
-    unreachable "Maven could not get ElasticJob; what it says is above and in $log."
+    unreachable "Maven could not download ElasticJob; its output is above and in $log."
 fi
 echo "$sum" >"$output/built"

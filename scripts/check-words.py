@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Keeps retired words out (docs/dev/glossary.md). Prints each place; `--count` prints how often each word occurs, by folder.
+"""Finds retired words (docs/dev/glossary.md). Prints each occurrence; `--count` prints how often each word occurs.
 
-A line that needs such a word (the name of a Unix account, a stored key) is allowed by scripts/retired-words.allow: a path and a regular expression, in one line.
+scripts/retired-words.allow lists exceptions (the name of a Unix account, a stored key): a path and a regular expression per line.
 """
 
 import collections

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `make ci`: every part of the gate, one after the other. A part that ends with 75 could not run here and said why; any other failure is told at the end,
-# after the other parts have run, so that one run shows all that is wrong.
+# `make ci`: runs every check, one after the other. A part that exits with 75 could not run here and has printed the reason. Any other failure is reported
+# at the end, after all parts have run, so that one run shows all problems.
 set -u
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -14,10 +14,10 @@ part() { # <name> <command>...
     name=$1
     shift
     printf '\n===== %s\n' "$name"
-    begun=$(date +%s)
+    started=$(date +%s)
     "$@"
     status=$?
-    seconds=$(($(date +%s) - begun))
+    seconds=$(($(date +%s) - started))
     all=$((all + seconds))
     case $status in
     0) result=ok ;;
@@ -38,7 +38,7 @@ node() { # <command>...: needs Node
     "$@"
 }
 
-browser() { # <command>...: needs Chromium, which apt has
+browser() { # <command>...: needs Chromium, which apt installs
     scripts/install-chromium.sh || {
         echo "NOT RUN: Chromium is missing and cannot be installed" >&2
         return 75
@@ -53,7 +53,7 @@ java() {
     make --no-print-directory test-java
 }
 
-python() { # <name> <requirements> <command>...: needs packages of PyPI
+python() { # <name> <requirements> <command>...: needs packages from PyPI
     scripts/python-with.sh "$1" "$2" >/dev/null || {
         echo "NOT RUN: $1 cannot be installed from PyPI" >&2
         return 75

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs the browser that `make test-web` drives, where it is missing, and is silent where it is not.
+# Installs the browser for `make test-web` if it is missing; otherwise does nothing.
 set -eu
 
 command -v "${CHROMIUM:-chromium}" >/dev/null && exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "make test-web needs Chromium: sudo apt-get install chromium, or CHROMIUM=/path/to/one" >&2
+    echo "make test-web needs Chromium; hint: sudo apt-get install chromium, or set CHROMIUM=/path/to/chromium" >&2
     exit 1
 fi
 

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs what `make test` needs beyond Rust, where it is missing, and is silent where it is not.
-# Nothing is started here: tests start their own servers. A package that would start a service when
-# it is installed has to be kept from it before it may join this list.
+# Installs what `make test` needs beyond Rust, if it is missing; otherwise does nothing.
+# Starts no server: tests start their own. A package that would start a service when it is installed has to be prevented from that before it
+# may be added here.
 set -eu
 
-things=    # what is missing, in words, one a line
-packages=  # the Debian packages that have it
+missing_names=   # names of what is missing, one per line
+packages=        # the Debian packages that contain it
 
-missing() { # <thing> <package>...
-    things="$things$1
+missing() { # <name> <package>...
+    missing_names="$missing_names$1
 "
     shift
     packages="$packages $*"
@@ -17,7 +17,7 @@ missing() { # <thing> <package>...
 [ -e /usr/share/java/zookeeper.jar ] || missing ZooKeeper zookeeper
 [ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || command -v java >/dev/null || missing Java default-jre-headless
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing PostgreSQL postgresql
-# The cores have the server, what sets up its folder, and nothing that would start it.
+# The core packages contain the server and the program that creates its data folder, and start no service.
 { [ -x /usr/sbin/mariadbd ] || command -v mariadbd >/dev/null; } && command -v my_print_defaults >/dev/null ||
     missing MariaDB mariadb-server-core mariadb-client-core
 if ! command -v python3 >/dev/null; then
@@ -29,17 +29,17 @@ fi
 [ -n "$packages" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    words=$(printf %s "$things" | sed -e '$!s/$/,/' | tr '\n' ' ' | sed -e 's/,\( [^,]*\)$/ and\1/' -e 's/ $//')
-    echo "make test needs $words: sudo apt-get install$packages" >&2
+    names=$(printf %s "$missing_names" | sed -e '$!s/$/,/' | tr '\n' ' ' | sed -e 's/,\( [^,]*\)$/ and\1/' -e 's/ $//')
+    echo "make test needs $names; hint: sudo apt-get install$packages" >&2
     exit 1
 fi
 
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
 case $packages in *postgresql*)
-    # Without a database of its own there is no service to start.
+    # Without a main cluster there is no service to start.
     apt-get install -y --no-install-recommends postgresql-common
     sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
 esac
-# shellcheck disable=SC2086 # one argument for each package
+# shellcheck disable=SC2086 # one argument per package
 apt-get install -y --no-install-recommends $packages

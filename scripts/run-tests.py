@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Builds the tests that cargo is told to, and runs their binaries side by side.
+"""Builds the tests that the arguments of cargo select, and runs their binaries in parallel.
 
   run-tests.py [--jobs N] [cargo test's arguments] [-- arguments of the test binaries]
 
-Most tests wait: for a session to end, for a server to start. `cargo test` runs one binary after the other, so the machine idles; here several run at once,
-the slowest first. Processes are shared as with `cargo test`: a binary that keeps one ZooKeeper for all its tests still starts one. Tests that measure time or
-memory run by themselves, at the end: those in a module `alone`, and the binaries in ALONE. The output of a binary is shown when it fails; a line for each, and the sum of all, always.
+Most tests wait for a session to expire or for a server to start. `cargo test` runs one binary after the other, so the machine idles; this script runs
+several at once, the slowest first. Tests of one binary share a process as with `cargo test`: a binary with one ZooKeeper for all its tests still starts
+only one. Tests that measure time or memory run alone, at the end: those in a module `alone`, and the binaries in ALONE. The script prints a line for each
+binary and a total, and the output of binaries that fail.
 """
 
 import json
@@ -16,9 +17,9 @@ import sys
 import threading
 import time
 
-# These measure times, threads or memory, which the neighbours would spoil.
-ALONE = {"thousand_jobs", "failover", "requests", "history_million"}
-# How long a binary may take before it counts as stuck.
+# These measure time, threads or memory, which other tests would distort.
+ALONE = {"thousand_jobs", "failover", "requests_per_fire", "history_million"}
+# A binary that takes longer, in seconds, counts as stuck.
 LIMIT = 20 * 60
 LIBRARIES = subprocess.run(["rustc", "--print", "target-libdir"], check=True, capture_output=True, text=True).stdout.strip()
 RESULT = re.compile(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
@@ -35,10 +36,10 @@ def main():
     durations_file = os.path.join(target, "test-durations.json")
     durations = load(durations_file)
 
-    begun = time.monotonic()
+    started = time.monotonic()
     binaries = build(cargo)
-    print(f"built {len(binaries)} test binaries in {time.monotonic() - begun:.0f} s", flush=True)
-    # What has not run here yet may take long.
+    print(f"built {len(binaries)} test binaries in {time.monotonic() - started:.0f} s", flush=True)
+    # Binaries without a recorded duration come first: they may take long.
     binaries.sort(key=lambda binary: -durations.get(binary["name"], 1e9))
     together = [binary for binary in binaries if binary["target"] not in ALONE]
     alone = [binary for binary in binaries if binary["target"] in ALONE]
@@ -50,7 +51,7 @@ def main():
     durations.update({result["name"]: result["seconds"] for result in results})
     with open(durations_file, "w", encoding="utf-8") as file:
         json.dump(durations, file, indent=1, sort_keys=True)
-    return report(results, time.monotonic() - begun)
+    return report(results, time.monotonic() - started)
 
 
 def load(path):
@@ -62,7 +63,7 @@ def load(path):
 
 
 def build(cargo):
-    """The test binaries, each with the folder and the environment that cargo would run it in."""
+    """Returns the test binaries, each with the folder that cargo would run it in."""
     command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *cargo]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     binaries = []
@@ -86,7 +87,7 @@ def has_alone(binary):
 
 
 def environment_of(binary):
-    # Tests of a procedural macro are linked against the compiler's own libraries.
+    # Tests of a procedural macro are linked against the libraries of the compiler.
     libraries = [LIBRARIES, os.environ.get("LD_LIBRARY_PATH", "")]
     return dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo", LD_LIBRARY_PATH=":".join(filter(None, libraries)))
 
@@ -113,7 +114,7 @@ def run_all(binaries, jobs, test, results):
 
 
 def run(binary, test):
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         done = subprocess.run(
             [binary["path"], *test], cwd=binary["folder"], env=environment_of(binary), timeout=LIMIT, text=True, errors="replace",
@@ -121,23 +122,23 @@ def run(binary, test):
         )
         output, is_ok = done.stdout, done.returncode == 0
     except subprocess.TimeoutExpired as stuck:
-        # Python hands out bytes here, also in text mode.
+        # Python returns bytes here, even in text mode.
         printed = stuck.stdout or b""
         output = printed if isinstance(printed, str) else printed.decode(errors="replace")
-        output += f"\nit was ended after {LIMIT} s"
+        output += f"\nkilled after {LIMIT} s"
         is_ok = False
     counts = [sum(int(group) for group in column) for column in zip(*RESULT.findall(output))] or [0, 0, 0]
     if not is_ok and not counts[1]:
         counts[1] = 1
-    return {"name": binary["name"], "seconds": time.monotonic() - begun, "is_ok": is_ok, "output": output, "counts": counts}
+    return {"name": binary["name"], "seconds": time.monotonic() - started, "is_ok": is_ok, "output": output, "counts": counts}
 
 
 def show(result):
     passed, failed, ignored = result["counts"]
-    words = f"{passed} passed" + (f", {failed} FAILED" if failed else "") + (f", {ignored} ignored" if ignored else "")
-    print(f"{'ok  ' if result['is_ok'] else 'FAIL'} {result['seconds']:6.1f} s  {result['name']:<40} {words}", flush=True)
-    loud = [line for line in result["output"].splitlines() if "NOT RUN" in line]
-    for line in loud if result["is_ok"] else result["output"].splitlines():
+    summary = f"{passed} passed" + (f", {failed} FAILED" if failed else "") + (f", {ignored} ignored" if ignored else "")
+    print(f"{'ok  ' if result['is_ok'] else 'FAIL'} {result['seconds']:6.1f} s  {result['name']:<40} {summary}", flush=True)
+    notices = [line for line in result["output"].splitlines() if "NOT RUN" in line]
+    for line in notices if result["is_ok"] else result["output"].splitlines():
         print(f"    {line}", flush=True)
 
 
@@ -146,7 +147,7 @@ def report(results, seconds):
     for result in results:
         if not result["is_ok"]:
             print(f"failed: {result['name']}")
-    print(f"{len(results)} binaries in {seconds:.0f} s, of {sum(result['seconds'] for result in results):.0f} s one after the other")
+    print(f"{len(results)} binaries in {seconds:.0f} s; sequentially {sum(result['seconds'] for result in results):.0f} s")
     print(f"{passed} passed, {failed} failed, {ignored} skipped")
     return 0 if passed and all(result["is_ok"] for result in results) else 1
 

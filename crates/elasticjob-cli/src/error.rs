@@ -1,7 +1,6 @@
 //! The error of a command and its exit code.
 
 use std::{
-    error::Error as StdError,
     io::{self, Write},
     process::ExitCode,
 };
@@ -9,9 +8,9 @@ use std::{
 use elasticjob::{
     admin::AdminError,
     history::StoreError,
-    job::Invalid,
+    job::InvalidValue,
     node::{JoinError, NodeError},
-    problem::Problem,
+    problem::{Hint, Problem},
     registry::{self, UrlError},
     schedule::{CronError, ZoneError},
 };
@@ -49,13 +48,20 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// One problem, from a text that may end in `; hint: …`.
-    pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
-        Self { code, problems: vec![Problem::new(text)] }
+    pub(crate) fn new(code: Code, problem: impl Into<Problem>) -> Self {
+        Self { code, problems: vec![problem.into()] }
     }
 
-    pub(crate) fn bad_input(text: impl AsRef<str>) -> Self {
-        Self::new(Code::BadInput, text)
+    pub(crate) fn bad_input(problem: impl Into<Problem>) -> Self {
+        Self::new(Code::BadInput, problem)
+    }
+
+    /// Adds a hint to the last problem.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(problem) = self.problems.last_mut() {
+            problem.hint = Some(hint.into());
+        }
+        self
     }
 
     /// Only an exit code; everything else has been printed.
@@ -63,16 +69,13 @@ impl Error {
         Self { code, problems: Vec::new() }
     }
 
-    pub(crate) fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
+    pub(crate) fn of(code: Code, error: &(impl Hint + 'static)) -> Self {
         Self { code, problems: vec![Problem::of(error)] }
     }
 
     /// All problems in one line, for a log.
     pub(crate) fn line(&self) -> String {
-        let problems = self.problems.iter().map(|Problem { message, hint }| {
-            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
-            one_line(&format!("{message}{hint}"))
-        });
+        let problems = self.problems.iter().map(|problem| one_line(&problem.to_string()));
         problems.collect::<Vec<_>>().join("; ")
     }
 
@@ -106,17 +109,15 @@ impl From<ZoneError> for Error {
     }
 }
 
-impl From<Invalid> for Error {
-    fn from(error: Invalid) -> Self {
+impl From<InvalidValue> for Error {
+    fn from(error: InvalidValue) -> Self {
         Self::of(Code::BadInput, &error)
     }
 }
 
 impl From<UrlError> for Error {
     fn from(error: UrlError) -> Self {
-        let hint = Some(format!("for example {}", error.example));
-        let message = format!("registry URL: {}", error.problem);
-        Self { code: Code::BadInput, problems: vec![Problem { message, hint }] }
+        Self::of(Code::BadInput, &error)
     }
 }
 
@@ -186,7 +187,7 @@ impl From<NodeError> for Error {
                 };
                 Self::of(code, &error)
             }
-            NodeError::Twice { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
+            NodeError::DuplicateJob { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
                 Self::of(Code::BadInput, &error)
             }
             error => Self::of(Code::Internal, &error),
@@ -196,12 +197,12 @@ impl From<NodeError> for Error {
 
 fn code_of(error: &registry::Error) -> Code {
     match error {
-        registry::Error::Member { cause, .. } => code_of(cause),
+        registry::Error::Operation { cause, .. } => code_of(cause),
         registry::Error::Unreachable { .. }
         | registry::Error::Unknown { .. }
         | registry::Error::SessionExpired => Code::Unreachable,
         registry::Error::NotAuthorised { .. } => Code::NotAuthorised,
-        registry::Error::Absent { .. } => Code::NotFound,
+        registry::Error::NotFound { .. } => Code::NotFound,
         registry::Error::Exists { .. }
         | registry::Error::Conflict { .. }
         | registry::Error::NotEmpty { .. } => Code::Conflict,
@@ -229,7 +230,7 @@ mod tests {
             (Error::from(unreachable()), Code::Unreachable),
             (registry::Error::SessionExpired.into(), Code::Unreachable),
             (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
-            (registry::Error::Absent { path: path() }.into(), Code::NotFound),
+            (registry::Error::NotFound { path: path() }.into(), Code::NotFound),
             (registry::Error::Exists { path: path() }.into(), Code::Conflict),
             (registry::Error::Closed.into(), Code::Internal),
             (NodeError::from(join).into(), Code::Unreachable),
@@ -241,19 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn admin_errors_have_the_same_exit_code_here() {
-        for error in [
-            AdminError::from(registry::Error::SessionExpired),
-            registry::Error::NotAuthorised { path: path() }.into(),
-            registry::Error::Absent { path: path() }.into(),
-            registry::Error::Exists { path: path() }.into(),
-            registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
-            "a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(),
-            AdminError::Refused { problem: String::new(), hint: String::new() },
+    fn admin_errors_map_to_exit_codes() {
+        for (error, code) in [
+            (AdminError::from(registry::Error::SessionExpired), Code::Unreachable),
+            (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
+            (registry::Error::NotFound { path: path() }.into(), Code::NotFound),
+            (registry::Error::Exists { path: path() }.into(), Code::Conflict),
+            (
+                registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
+                Code::Internal,
+            ),
+            ("a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(), Code::BadInput),
+            (AdminError::Refused { problem: String::new(), hint: String::new() }, Code::Refused),
         ] {
-            let code = error.exit_code();
-
-            assert_eq!(Error::from(error).code as u8, code);
+            assert_eq!(Error::from(error).code, code);
         }
     }
 

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Must come first: the program starts itself again as the supervisor of a script.
-    let supervisor = elasticjob::execution::supervise_if_asked();
+    let supervisor = elasticjob::execution::supervise_if_requested();
     match cli::run(supervisor) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),

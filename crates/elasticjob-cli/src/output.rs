@@ -121,7 +121,7 @@ pub(crate) fn print_all(format: Format, tables: &[Table], value: &Value) -> Resu
 /// Prints the result of a change: a sentence, or data for JSON and YAML.
 pub(crate) fn done(format: Format, sentence: &str, value: &Value) -> Result<(), Error> {
     if format == Format::Table {
-        say(sentence);
+        print_message(sentence);
         return Ok(());
     }
     print_all(format, &[], value)
@@ -140,7 +140,7 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Prints a message that is not data to standard error.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_message(text: &str) {
     // If standard error is closed there is no one left to report to.
     let _ = writeln!(io::stderr().lock(), "{}", replace_control_chars(text));
 }

@@ -22,11 +22,16 @@ pub enum ConsoleErrorKind {
 }
 
 impl ConsoleError {
-    pub(crate) fn new(kind: ConsoleErrorKind, text: impl AsRef<str>) -> Self {
-        Self { kind, problem: Problem::new(text) }
+    pub(crate) fn new(kind: ConsoleErrorKind, problem: impl Into<Problem>) -> Self {
+        Self { kind, problem: problem.into() }
     }
 
-    pub(crate) fn setting(text: impl AsRef<str>) -> Self {
-        Self::new(ConsoleErrorKind::InvalidSetting, text)
+    pub(crate) fn setting(problem: impl Into<Problem>) -> Self {
+        Self::new(ConsoleErrorKind::InvalidSetting, problem)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.problem.hint = Some(hint.into());
+        self
     }
 }

@@ -15,12 +15,8 @@ use crate::http::problem::{Code, Problem};
 pub(crate) fn replace(path: &Path, content: &impl Serialize) -> Result<(), Problem> {
     write(path, content).map_err(|error| {
         tracing::error!(%error, path = %path.display(), "cannot write console file");
-        Problem::new(
-            Code::Internal,
-            format!(
-                "cannot store the change on the server: {error}; hint: the data folder must be writable"
-            ),
-        )
+        Problem::new(Code::Internal, format!("cannot store the change on the server: {error}"))
+            .with_hint("the data folder must be writable")
     })
 }
 

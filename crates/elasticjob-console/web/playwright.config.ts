@@ -1,13 +1,13 @@
 import { defineConfig } from "@playwright/test";
 
-/** The real binary, a demonstration of its own, and Debian's Chromium. */
+/** Browser tests with the real binary, its own demo and Debian's Chromium. */
 export default defineConfig({
   testDir: "e2e",
-  // One cluster for all: what one test switches off, another would miss.
+  // All tests share one cluster, so they must not run in parallel.
   workers: 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
-  globalSetup: "./e2e/start.ts",
+  globalSetup: "./e2e/consoleProcess.ts",
   reporter: [["list"]],
   use: {
     viewport: { width: 1280, height: 860 },

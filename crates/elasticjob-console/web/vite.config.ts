@@ -9,9 +9,9 @@ import { defineConfig, type Plugin } from "vite";
 // `npm run dev` serves the pages from source; the API is that of a console that runs (CONSOLE=http://127.0.0.1:8899).
 const api = process.env.CONSOLE ?? "http://127.0.0.1:8899";
 
-/** What is large is packed here, once, and not by the console for everybody who asks. */
-const packed: Plugin = {
-  name: "packed",
+/** Compresses large assets at build time, so that the console does not compress them for each request. */
+const precompress: Plugin = {
+  name: "precompress",
   apply: "build",
   closeBundle() {
     const folder = join(import.meta.dirname, "dist/assets");
@@ -25,13 +25,13 @@ const packed: Plugin = {
 };
 
 export default defineConfig({
-  plugins: [react(), packed],
+  plugins: [react(), precompress],
   build: {
     target: "es2022",
     sourcemap: false,
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 900,
-    // What is not ours changes seldom: a browser keeps it over our releases.
+    // Dependencies change seldom; in their own chunk they stay cached across releases.
     rolldownOptions: {
       output: { codeSplitting: { groups: [{ name: "vendor", test: /node_modules\/(?!uplot)/ }] } },
     },

@@ -12,21 +12,16 @@ pub struct JobFileError {
 }
 
 impl JobFileError {
-    pub(crate) fn new(text: impl AsRef<str>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { problems: vec![Problem::new(text)] }
     }
 }
 
 impl fmt::Display for JobFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Problem { message, hint }) in self.problems.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            f.write_str(message)?;
-            if let Some(hint) = hint {
-                write!(f, "; hint: {hint}")?;
-            }
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
         }
         Ok(())
     }

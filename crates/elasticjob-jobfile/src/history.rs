@@ -10,6 +10,7 @@ use super::{
     section::Reader,
     tree::{Node, Roots},
 };
+use elasticjob::problem::Problem;
 
 /// Reads the history URL.
 pub(super) fn read(reader: &mut Reader<'_>, roots: &Roots) {
@@ -55,7 +56,7 @@ fn tracing_section(reader: &mut Reader<'_>, tracing: &Node, source: Option<&Node
         Ok(url) => {
             #[cfg(feature = "history")]
             if let Err(error) = url.parse::<HistoryUrl>() {
-                return reader.report(source.line, error.to_string());
+                return reader.report(source.line, Problem::of(&error));
             }
             reader.jobs.history = Some((reader.location(source.line), url));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elasticjob::job::{JobName, Legacy, LegacyKind};
+use elasticjob::job::{JobName, LegacyJob, LegacyKind};
 use serde_json::Value;
 
 use super::{Entry, Jobs, Kind, Location};
@@ -32,24 +32,24 @@ pub(super) fn add(
     jobs: &mut Jobs,
     problems: &mut Vec<Problem>,
 ) {
-    let mut report =
-        |problem: String| problems.push(Problem::new(format!("{location}: {problem}")));
+    let mut report = |problem: Problem| problems.push(problem.at(&location));
     let name: JobName = match name.parse() {
         Ok(name) => name,
-        Err(error) => return report(error.to_string()),
+        Err(error) => return report(Problem::of(&error)),
     };
-    let legacy = match Legacy::read(&name, document.as_bytes()) {
+    let legacy = match LegacyJob::read(&name, document.as_bytes()) {
         Ok(legacy) => legacy,
         Err(error) => {
             let key = error.key.map(|key| format!("{key}: ")).unwrap_or_default();
-            return report(format!("job {name}: {key}{}", error.problem));
+            let message = format!("job {name}: {key}{}", error.problem);
+            return report(Problem { message, hint: error.hint });
         }
     };
     let kind = match (legacy.kind, legacy.class) {
         (LegacyKind::Script, _) => Kind::Script,
         (LegacyKind::Simple | LegacyKind::Dataflow, Some(class)) => Kind::Java(class),
         (LegacyKind::Simple | LegacyKind::Dataflow, None) => {
-            return report(format!("job {name}: jobClass is missing"));
+            return report(Problem::new(format!("job {name}: jobClass is missing")));
         }
     };
     for dropped in legacy.dropped {

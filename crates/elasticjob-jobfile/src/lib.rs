@@ -240,14 +240,14 @@ fn document(
         "xml" => return Ok(Document::Xml { file, text: text.to_owned() }),
         #[cfg(not(all(feature = "toml", feature = "properties", feature = "xml")))]
         format @ ("toml" | "properties" | "xml") => {
-            return Err(Problem::new(format!(
-                "{file}: this program was built without support for .{format} files; hint: build it with the feature {format} of elasticjob-jobfile"
-            )));
+            let problem =
+                format!("{file}: this program was built without support for .{format} files");
+            let hint = format!("build it with the feature {format} of elasticjob-jobfile");
+            return Err(Problem::new(problem).with_hint(hint));
         }
         _ => {
-            return Err(Problem::new(format!(
-                "{file}: unknown file extension; hint: .yml, .yaml, .json, .toml, .properties or .xml"
-            )));
+            return Err(Problem::new(format!("{file}: unknown file extension"))
+                .with_hint(".yml, .yaml, .json, .toml, .properties or .xml"));
         }
     };
     let mut roots = Roots::default();
@@ -291,10 +291,9 @@ fn check_runnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
         let schedule = job.schedule(&Zone::from(TimeZone::UTC));
         if schedule.is_some_and(|schedule| schedule.next_after(Timestamp::UNIX_EPOCH).is_none()) {
             let cron = job.cron.as_ref().map(ToString::to_string).unwrap_or_default();
-            problems.push(Problem::new(format!(
-                "{location}: job {}: cron {cron:?} never fires; hint: a job without cron runs only when it is triggered",
-                job.name
-            )));
+            let problem = format!("{location}: job {}: cron {cron:?} never fires", job.name);
+            let hint = "a job without cron runs only when it is triggered";
+            problems.push(Problem::new(problem).with_hint(hint));
         }
     }
 }
@@ -303,10 +302,10 @@ fn check_duplicates(jobs: &Jobs, problems: &mut Vec<Problem>) {
     let mut locations: BTreeMap<&JobName, &Location> = BTreeMap::new();
     for entry in &jobs.entries {
         if let Some(first) = locations.insert(&entry.job.name, &entry.location) {
-            problems.push(Problem::new(format!(
-                "{}: job {} is already defined at {first}; hint: define a job once, with as many shards as it needs",
-                entry.location, entry.job.name
-            )));
+            let Entry { job, location, .. } = entry;
+            let problem = format!("{location}: job {} is already defined at {first}", job.name);
+            let hint = "define a job once, with as many shards as it needs";
+            problems.push(Problem::new(problem).with_hint(hint));
         }
     }
 }

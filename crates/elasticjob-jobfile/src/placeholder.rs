@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use elasticjob::problem::Problem;
+
 use super::keys::normalize;
 
 /// Deeper than any real nesting; stops placeholders that refer to themselves.
@@ -22,18 +24,18 @@ impl<'a> Resolver<'a> {
     }
 
     /// The text with every placeholder replaced.
-    pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
+    pub(super) fn resolve(&self, text: &str) -> Result<String, Problem> {
         self.resolve_to_depth(text, MAX_DEPTH)
     }
 
-    fn resolve_to_depth(&self, text: &str, depth: usize) -> Result<String, String> {
+    fn resolve_to_depth(&self, text: &str, depth: usize) -> Result<String, Problem> {
         let mut resolved = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
             let inside = &rest[start + 2..];
             let Some(end) = closing_brace(inside) else { break };
             if depth == 0 {
-                return Err("placeholders refer to each other in a cycle".to_owned());
+                return Err("placeholders refer to each other in a cycle".into());
             }
             resolved.push_str(&rest[..start]);
             resolved.push_str(&self.resolve_one(&inside[..end], depth - 1)?);
@@ -43,7 +45,7 @@ impl<'a> Resolver<'a> {
         Ok(resolved)
     }
 
-    fn resolve_one(&self, inside: &str, depth: usize) -> Result<String, String> {
+    fn resolve_one(&self, inside: &str, depth: usize) -> Result<String, Problem> {
         let (name, default) = match inside.split_once(':') {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -55,10 +57,14 @@ impl<'a> Resolver<'a> {
         match (found, default) {
             (Some(found), _) => self.resolve_to_depth(&found, depth),
             (None, Some(default)) => self.resolve_to_depth(default, depth),
-            (None, None) => Err(format!(
-                "placeholder ${{{name}}} has no value; hint: set the environment variable {}, or write ${{{name}:a default}}",
-                variable_name(name)
-            )),
+            (None, None) => {
+                let problem = format!("placeholder ${{{name}}} has no value");
+                let variable = variable_name(name);
+                let hint = format!(
+                    "set the environment variable {variable}, or write ${{{name}:a default}}"
+                );
+                Err(Problem::new(problem).with_hint(hint))
+            }
         }
     }
 }
@@ -91,7 +97,7 @@ fn variable_name(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn fill(text: &str) -> Result<String, String> {
+    fn fill(text: &str) -> Result<String, Problem> {
         let variable = |name: &str| match name {
             "ZK_HOST" => Some("zk1".to_owned()),
             "LOOP" => Some("${LOOP}".to_owned()),
@@ -112,7 +118,7 @@ mod tests {
 
     #[test]
     fn unknown_names_and_cycles_are_errors() {
-        assert!(fill("${zk.port}").unwrap_err().contains("ZK_PORT"));
-        assert!(fill("${LOOP}").unwrap_err().contains("cycle"));
+        assert!(fill("${zk.port}").unwrap_err().to_string().contains("ZK_PORT"));
+        assert!(fill("${LOOP}").unwrap_err().message.contains("cycle"));
     }
 }

@@ -4,6 +4,7 @@ use elasticjob::registry::RegistryUrl;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{keys::find_name, section::Reader, tree::Node};
+use elasticjob::problem::Problem;
 
 pub(super) const KEYS: [&str; 8] = [
     "serverLists",
@@ -74,9 +75,8 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) {
     let location = reader.location(node.line);
     match &reader.jobs.registry {
         Some((first, other)) if *other != url => {
-            let problem =
-                format!("a different registry is set at {first}; hint: a node has one registry");
-            reader.report(node.line, problem);
+            let problem = Problem::new(format!("a different registry is set at {first}"));
+            reader.report(node.line, problem.with_hint("a node has one registry"));
         }
         _ => reader.jobs.registry = Some((location, url)),
     }

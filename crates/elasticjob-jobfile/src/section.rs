@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elasticjob::job::{Invalid, Job, keys as prop};
+use elasticjob::job::{InvalidValue, Job, Property, PropertyKind, keys as prop};
 
 use super::{
     Entry, Jobs, Kind, Layout, Location, history,
@@ -19,16 +19,27 @@ pub(super) const TRACING_KEYS: [&str; 4] =
     ["type", "dataSource", "includeJobNames", "excludeJobNames"];
 pub(super) const DUMP_KEYS: [&str; 2] = ["enabled", "port"];
 
-/// Keys of a job's entry besides the stored properties ([`Job::PROPERTIES`]).
-pub(super) const ENTRY_KEYS: [&str; 7] = [
-    "elasticJobType",
-    "elasticJobClass",
-    "jobBootstrapBeanName",
-    "jobListenerTypes",
-    "props",
-    "scriptCommandLine",
-    "streamingProcess",
-];
+/// Keys of a job's entry that say what runs it.
+const HANDLER_KEYS: [&str; 3] = ["elasticJobType", "elasticJobClass", "jobBootstrapBeanName"];
+
+/// Keys of a job's entry that are short for an entry of `props`.
+const SHORT_KEYS: [(&str, &str); 2] =
+    [("scriptCommandLine", "script.command.line"), ("streamingProcess", "streaming.process")];
+
+/// Every key of a job's entry: the properties that are stored, and those that only a file has. The group is the job's name, and the
+/// configuration of other programs is not in files.
+pub(super) fn entry_keys() -> Vec<&'static str> {
+    let (single, several): (Vec<&Property>, Vec<&Property>) = Property::all()
+        .iter()
+        .filter(|row| !matches!(row.kind(), PropertyKind::Name | PropertyKind::Foreign))
+        .partition(|row| row.is_settable());
+    let mut keys: Vec<&str> = single.into_iter().flat_map(Property::keys).collect();
+    keys.sort_unstable();
+    keys.extend(HANDLER_KEYS);
+    keys.extend(several.into_iter().flat_map(Property::keys));
+    keys.extend(SHORT_KEYS.map(|(key, _)| key));
+    keys
+}
 
 /// Every `elasticjob.*` key that `props` may contain.
 pub(super) const ELASTICJOB_PROPS: [&str; 14] = [
@@ -82,9 +93,9 @@ impl Reader<'_> {
         Location { file: Arc::clone(self.file), line }
     }
 
-    pub(super) fn report(&mut self, line: usize, problem: impl AsRef<str>) {
+    pub(super) fn report(&mut self, line: usize, problem: impl Into<Problem>) {
         let location = self.location(line);
-        self.problems.push(Problem::new(format!("{location}: {}", problem.as_ref())));
+        self.problems.push(problem.into().at(location));
     }
 
     pub(super) fn note(&mut self, line: usize, note: &str) {
@@ -99,7 +110,7 @@ impl Reader<'_> {
             Value::Text(text) => match self.resolver.resolve(text) {
                 Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
                 Err(problem) => {
-                    self.report(node.line, format!("{key}: {problem}"));
+                    self.report(node.line, problem.at(key));
                     None
                 }
             },
@@ -136,7 +147,7 @@ impl Reader<'_> {
         names: &[&str],
     ) {
         let hint = suggestion(key, names);
-        self.report(line, format!("{location}{key} is unknown; hint: {hint}"));
+        self.report(line, Problem::new(format!("{location}{key} is unknown")).with_hint(hint));
     }
 
     fn section(&mut self, section_name: &str, node: &Node, layout: Layout) {
@@ -202,27 +213,26 @@ impl Reader<'_> {
         let before = self.problems.len();
         let mut job = match Job::named(name) {
             Ok(job) => job,
-            Err(error) => return self.report(node.line, error.to_string()),
+            Err(error) => return self.report(node.line, Problem::of(&error)),
         };
         let (mut class, mut kind) = (None, None);
-        let names: Vec<&str> = Job::PROPERTIES.into_iter().chain(ENTRY_KEYS).collect();
+        let names = entry_keys();
         for (key, value) in self.group(name, node) {
             let Some(key) = find_name(key, &names) else {
                 self.report_unknown(value.line, &format!("job {name}: "), key, &names);
                 continue;
             };
-            let set = match key {
-                "props" => {
+            let label = format!("job {name}: {key}");
+            let set = match Property::find(key).map(Property::kind) {
+                Some(PropertyKind::Map) => {
                     self.props(&mut job, "", value);
                     Ok(())
                 }
-                "jobListenerTypes" => {
-                    job.listener_types = self.list(&format!("job {name}: {key}"), value);
-                    Ok(())
-                }
+                Some(PropertyKind::List) => job.set_list(key, self.list(&label, value)),
+                Some(_) => self.text(&label, value).map_or(Ok(()), |text| job.set(key, &text)),
                 // Names a Java object; it means nothing here.
-                "jobBootstrapBeanName" => Ok(()),
-                key => match (key, self.text(&format!("job {name}: {key}"), value)) {
+                None if key == "jobBootstrapBeanName" => Ok(()),
+                None => match (key, self.text(&label, value)) {
                     (_, None) => Ok(()),
                     ("elasticJobClass", text) => {
                         class = text;
@@ -232,9 +242,10 @@ impl Reader<'_> {
                         kind = Some((value.line, text));
                         Ok(())
                     }
-                    ("scriptCommandLine", Some(text)) => job.props.set("script.command.line", text),
-                    ("streamingProcess", Some(text)) => job.props.set("streaming.process", text),
-                    (key, Some(text)) => job.set(key, &text),
+                    (key, Some(text)) => {
+                        let prop = SHORT_KEYS.iter().find(|(short, _)| *short == key);
+                        prop.map_or(Ok(()), |(_, prop)| job.props.set(*prop, text))
+                    }
                 },
             };
             if let Err(error) = set {
@@ -248,8 +259,8 @@ impl Reader<'_> {
         }
     }
 
-    fn report_invalid(&mut self, line: usize, job: &str, error: &Invalid) {
-        self.report(line, format!("job {job}: {error}"));
+    fn report_invalid(&mut self, line: usize, job: &str, error: &InvalidValue) {
+        self.report(line, Problem::of(error).at(format_args!("job {job}")));
     }
 
     fn kind(
@@ -264,7 +275,8 @@ impl Reader<'_> {
         match (class, kind) {
             (Some(class), None) => Some(Kind::Java(class)),
             (Some(_), Some((line, _))) => {
-                self.report(line, format!("job {name} has both elasticJobClass and elasticJobType; hint: keep one of them"));
+                let problem = format!("job {name} has both elasticJobClass and elasticJobType");
+                self.report(line, Problem::new(problem).with_hint("keep one of them"));
                 None
             }
             (None, Some((_, kind))) if kind.trim().eq_ignore_ascii_case("SCRIPT") => {
@@ -279,7 +291,9 @@ impl Reader<'_> {
             (None, None) if job.props.get("script.command.line").is_some() => Some(Kind::Script),
             (None, None) if job.props.get("http.uri").is_some() => Some(Kind::Http),
             (None, None) => {
-                self.report(line, format!("job {name}: no handler is configured; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method"));
+                let problem = format!("job {name}: no handler is configured");
+                let hint = "elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method";
+                self.report(line, Problem::new(problem).with_hint(hint));
                 None
             }
         }

@@ -29,11 +29,7 @@ fn read(file: &str, text: &str) -> Jobs {
 
 fn problems(file: &str, text: &str) -> Vec<String> {
     let problems = parsed(&[(file, text)]).unwrap_err();
-    let lines = problems.into_iter().map(|Problem { message, hint }| match hint {
-        Some(hint) => format!("{message}; hint: {hint}"),
-        None => message,
-    });
-    lines.collect()
+    problems.iter().map(ToString::to_string).collect()
 }
 
 const SPRING: &str = "\
@@ -234,7 +230,7 @@ elasticjob:
     b:
       elasticJobType: SCRPT
     c:
-      cron: ${NOBODY}
+      cron: ${UNSET}
     d: {elasticJobType: HTTP, props: {http.method: GET}}
 ";
 
@@ -247,7 +243,7 @@ elasticjob:
             "a.yml:8: job a: cron \"0 0 24 * * ?\": hours \"24\" is out of range; hint: hours are 0 to 23",
             "a.yml:10: job a: props.elasticjob.timout is unknown; hint: did you mean elasticjob.timeout?",
             "a.yml:12: job b: elasticJobType SCRPT is unknown; hint: did you mean SCRIPT?",
-            "a.yml:14: job c: cron: placeholder ${NOBODY} has no value; hint: set the environment variable NOBODY, or write ${NOBODY:a default}",
+            "a.yml:14: job c: cron: placeholder ${UNSET} has no value; hint: set the environment variable UNSET, or write ${UNSET:a default}",
             "a.yml:13: job c: no handler is configured; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method",
             "a.yml:15: job d: the property http.uri is missing",
         ]

@@ -16,7 +16,10 @@ use super::{
     section::Reader,
     tree::Node,
 };
-use elasticjob::problem::Problem;
+use elasticjob::{
+    job::{Property, PropertyKind},
+    problem::Problem,
+};
 
 /// Attributes of a job and the key under which 2.1.5 stores them; `None` if only Spring uses them.
 pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
@@ -46,12 +49,6 @@ pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("depends-on", None),
     ("lazy-init", None),
 ];
-
-/// Keys whose value is stored as a number (`NUMBERS`) or a boolean (`FLAGS`).
-const NUMBERS: [&str; 4] =
-    ["shardingTotalCount", "monitorPort", "maxTimeDiffSeconds", "reconcileIntervalMinutes"];
-const FLAGS: [&str; 6] =
-    ["monitorExecution", "failover", "misfire", "disabled", "overwrite", "streamingProcess"];
 
 /// Reads the registry and the jobs of a file.
 pub(super) fn read(
@@ -85,15 +82,23 @@ pub(super) fn read(
                 if !is_listener {
                     reader.report(
                         line,
-                        format!("<job:{name}> is unknown; hint: simple, dataflow or script"),
+                        Problem::new(format!("<job:{name}> is unknown"))
+                            .with_hint("simple, dataflow or script"),
                     );
                 }
             }
             name if is_registry => {
-                reader.report(line, format!("<reg:{name}> is unknown; hint: zookeeper"));
+                reader.report(
+                    line,
+                    Problem::new(format!("<reg:{name}> is unknown")).with_hint("zookeeper"),
+                );
             }
             name if space.contains("elasticjob") => {
-                reader.report(line, format!("<{name}> of the 3.x namespace is not supported; hint: write the job into an application.yml"));
+                let problem = format!("<{name}> of the 3.x namespace is not supported");
+                reader.report(
+                    line,
+                    Problem::new(problem).with_hint("write the job into an application.yml"),
+                );
             }
             _ => {}
         }
@@ -138,7 +143,8 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
             let hint = suggestion(attribute.name(), &names);
             reader.report(
                 line,
-                format!("the attribute {} is unknown; hint: {hint}", attribute.name()),
+                Problem::new(format!("the attribute {} is unknown", attribute.name()))
+                    .with_hint(hint),
             );
             continue;
         };
@@ -162,12 +168,20 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
     legacy::add(&name, &Value::Object(stored).to_string(), location, reader.jobs, reader.problems);
 }
 
+/// The value as 2.1.5 stores it: a number, a boolean or text.
 fn typed(key: &str, text: String) -> Value {
-    if NUMBERS.contains(&key) {
-        return text.trim().parse::<i64>().map_or(Value::String(text), Value::from);
+    let kind = match key {
+        "monitorPort" => Some(PropertyKind::Number),
+        "streamingProcess" => Some(PropertyKind::Flag),
+        key => Property::find(key).map(Property::kind),
+    };
+    match kind {
+        Some(PropertyKind::Number | PropertyKind::Count) => {
+            text.trim().parse::<i64>().map_or(Value::String(text), Value::from)
+        }
+        Some(PropertyKind::Flag) => {
+            text.trim().parse::<bool>().map_or(Value::String(text), Value::from)
+        }
+        _ => Value::String(text),
     }
-    if FLAGS.contains(&key) {
-        return text.trim().parse::<bool>().map_or(Value::String(text), Value::from);
-    }
-    Value::String(text)
 }

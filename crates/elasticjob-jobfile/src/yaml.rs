@@ -141,10 +141,7 @@ impl Builder {
         }
         let Value::Map(entries) = &node.value else { return Ok(()) };
         if entries.iter().any(|(written, _)| written == text) {
-            return Err((
-                line,
-                format!("the key {text} appears twice; hint: remove one of the two"),
-            ));
+            return Err((line, format!("the key {text} appears twice")));
         }
         *key = Some(Key::Name(text.to_owned(), line));
         Ok(())

@@ -54,8 +54,8 @@ fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
         #(#conditions)*
         const _: () = {
             ::elasticjob::__macros::submit! {
-                ::elasticjob::__macros::Declared::new(
-                    ::elasticjob::node::Place { function: #function_name, file: ::core::file!(), line: ::core::line!() },
+                ::elasticjob::__macros::JobDeclaration::new(
+                    ::elasticjob::node::SourceLocation { function: #function_name, file: ::core::file!(), line: ::core::line!() },
                     || {
                         let job = ::elasticjob::Job::named(#name)? #job;
                         ::core::result::Result::Ok(

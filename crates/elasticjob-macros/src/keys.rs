@@ -136,10 +136,10 @@ const KEYS: &[Key] = &[
     text!("parameter", "jobParameter", "all", |text| .parameter(#text)),
     text!("description", "description", "settles what was sold", |text| .description(#text)),
     text!("label", "label", "billing", |text| .label(#text)),
-    choice!("failover", "failover", if_node_dies, Failover: TakeOver | Wait),
-    choice!("misfire", "misfire", if_late, Misfire: RunOnce | Skip),
+    choice!("failover", "failover", failover, Failover: TakeOver | Wait),
+    choice!("misfire", "misfire", misfire, Misfire: RunOnce | Skip),
     choice!("monitor_execution", "monitorExecution", monitor, Monitor: Executions | Nothing),
-    choice!("overwrite", "overwrite", if_stored_differs, Overwrite: LocalWins | StoredWins),
+    choice!("overwrite", "overwrite", overwrite, Overwrite: LocalWins | StoredWins),
     choice!("static_sharding", "staticSharding", resharding, Resharding: Static | Elastic),
     Key {
         name: "disabled",

@@ -22,7 +22,7 @@ async fn settle(shard: Shard) -> Result<(), io::Error> {
     Ok(())
 }
 
-/// Code that blocks says so, and runs on a thread of its own.
+/// Blocking code is marked with `blocking` and runs on its own thread.
 #[elasticjob::job(cron = "0/10 * * * * ?", blocking, timeout = "5s")]
 fn count_slowly(shard: Shard) -> Result<(), io::Error> {
     for number in 1..=3 {

@@ -5,7 +5,7 @@
 //! cargo run -p elasticjob --example dataflow        # in another; ctrl-C drains and leaves
 //! ```
 //!
-//! `ELASTICJOB_REGISTRY` is another registry than `zookeeper://127.0.0.1:2181/elasticjob`.
+//! Set `ELASTICJOB_REGISTRY` to use another registry than `zookeeper://127.0.0.1:2181/elasticjob`.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use elasticjob::{Job, Node, Shard, execution::DataflowJob};
 
 const BATCH: usize = 10;
 
-/// The orders that are not settled yet: what a table would hold.
+/// The orders that are not settled yet; in practice a database table.
 struct Orders {
     open: Mutex<BTreeSet<u32>>,
 }
@@ -28,11 +28,11 @@ impl DataflowJob for Orders {
     /// `select id from orders where open and mod(id, {total}) = {item} limit 10`
     async fn fetch(&self, shard: &Shard) -> Result<Vec<u32>, Self::Error> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = open.iter().filter(|id| **id % shard.total.get() == shard.item);
-        Ok(mine.copied().take(BATCH).collect())
+        let of_shard = open.iter().filter(|id| **id % shard.total.get() == shard.item);
+        Ok(of_shard.copied().take(BATCH).collect())
     }
 
-    /// What is processed must not be fetched again: otherwise a stream never ends.
+    /// Processed items must not be fetched again: otherwise the stream never ends.
     async fn process(&self, shard: &Shard, orders: Vec<u32>) -> Result<(), Self::Error> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for id in &orders {

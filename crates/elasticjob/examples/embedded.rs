@@ -1,5 +1,5 @@
-//! Jobs inside a web service: one process, one shutdown that drains both. The service stops taking requests first, then the
-//! node lets what runs finish.
+//! Jobs inside a web service: one process, one shutdown that drains both. The service stops accepting requests first, then the node lets running
+//! shards finish.
 //!
 //! ```sh
 //! make run                                          # in one terminal: a registry
@@ -7,8 +7,8 @@
 //! curl http://127.0.0.1:8080/settled                # in a third
 //! ```
 //!
-//! `ELASTICJOB_REGISTRY` is another registry than `zookeeper://127.0.0.1:2181/elasticjob`, `LISTEN` another address for the service
-//! than `127.0.0.1:8080`.
+//! Set `ELASTICJOB_REGISTRY` to use another registry than `zookeeper://127.0.0.1:2181/elasticjob`, and `LISTEN` to use another address for the
+//! service than `127.0.0.1:8080`.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ use axum::{Router, extract::State, routing::get};
 use elasticjob::{Job, Node, Shard};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What service and job share.
+/// The state that the service and the job share.
 #[derive(Clone, Default)]
 struct Shop {
     settled: Arc<AtomicU64>,

@@ -1,17 +1,17 @@
-//! A job that is an HTTP request: the service that does the work is somewhere else, here in the same program.
+//! A job that is an HTTP request: the work is done by a service elsewhere, in this example by the same program.
 //!
 //! ```sh
 //! make run                                          # in one terminal: a registry
 //! cargo run -p elasticjob --example http            # in another; ctrl-C drains and leaves
 //! ```
 //!
-//! `ELASTICJOB_REGISTRY` is another registry than `zookeeper://127.0.0.1:2181/elasticjob`, `LISTEN` another address for the service
-//! than `127.0.0.1:8081`.
+//! Set `ELASTICJOB_REGISTRY` to use another registry than `zookeeper://127.0.0.1:2181/elasticjob`, and `LISTEN` to use another address for the
+//! service than `127.0.0.1:8081`.
 
 use axum::{Router, http::HeaderMap, routing::post};
 use elasticjob::{Job, Node, job::Overwrite, runtime::Tasks};
 
-/// The service. Which shard it is asked to settle stands in a header, as JSON.
+/// The service. A header names the shard to settle, as JSON.
 async fn settle(headers: HeaderMap, body: String) -> &'static str {
     let context = headers.get("shardingContext").and_then(|value| value.to_str().ok());
     eprintln!("asked to {body}: {}", context.unwrap_or("?"));
@@ -41,8 +41,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .prop("http.method", "POST")?
         .prop("http.data", "settle")?
         .prop("http.content.type", "text/plain")?
-        // The address is this program's to say, even if another one is stored.
-        .if_stored_differs(Overwrite::LocalWins);
+        // The local configuration wins, because the address may change with every start.
+        .overwrite(Overwrite::LocalWins);
     Node::join(&url).http(job).run().await?;
     Ok(())
 }

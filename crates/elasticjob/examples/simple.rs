@@ -1,17 +1,17 @@
-//! A job with something to carry along: a struct that is a `SimpleJob`, every two seconds, one shard for each city.
+//! A job with state: a struct that implements `SimpleJob`, every two seconds, one shard per city.
 //!
 //! ```sh
 //! make run                                          # in one terminal: a registry
 //! cargo run -p elasticjob --example simple          # in another; ctrl-C drains and leaves
 //! ```
 //!
-//! `ELASTICJOB_REGISTRY` is another registry than `zookeeper://127.0.0.1:2181/elasticjob`.
+//! Set `ELASTICJOB_REGISTRY` to use another registry than `zookeeper://127.0.0.1:2181/elasticjob`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use elasticjob::{Job, Node, Shard, execution::SimpleJob, job::Retry};
 
-/// In a program of its own this holds a pool of connections.
+/// In a real program this would hold a connection pool.
 struct SettleOrders {
     settled: AtomicU64,
 }
@@ -38,7 +38,7 @@ async fn main() -> elasticjob::Result<()> {
         .cron("0/2 * * * * ?")?
         .shards(3)
         .items("0=Beijing,1=Shanghai,2=Guangzhou")?
-        .if_shard_fails(Retry::attempts(3));
+        .retry(Retry::attempts(3));
     let handler = SettleOrders { settled: AtomicU64::new(0) };
     Node::join(&url).job(job, handler).run().await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Which rows belong to a shard? Three ways to split a table, and how many rows a database looks at for each; docs/splitting-data.md
-//! tells when to use which. It needs no registry: two nodes run in this process.
+//! Which rows belong to a shard? Ways to split a table, and how many rows a database reads for each; docs/splitting-data.md explains when to use
+//! which. The example needs no registry: two nodes run in this process.
 //!
 //! ```sh
 //! cargo run -p elasticjob --example splitting
@@ -16,7 +16,7 @@ use std::{
 use elasticjob::{Job, Shard, testing::Cluster};
 
 const ORDERS: u32 = 10_000;
-/// More than there will ever be shards.
+/// More buckets than there will ever be shards.
 const BUCKETS: u32 = 64;
 const SYSTEMS: [&str; 4] = ["RDP", "CORE", "SIMS", "ECIF"];
 
@@ -26,44 +26,44 @@ struct Order {
     is_open: bool,
 }
 
-/// A table with its indexes, which counts the rows it has to look at.
+/// A table with its indexes, which counts the rows that it reads.
 struct Orders {
     rows: Vec<Order>,
     open: Vec<usize>,
     open_by_bucket: BTreeMap<u32, Vec<usize>>,
     open_by_system: BTreeMap<&'static str, Vec<usize>>,
-    looked_at: AtomicUsize,
+    rows_read: AtomicUsize,
     handled: Mutex<BTreeMap<u32, u32>>,
 }
 
-/// `where open and mod(id, {total}) = {item}`: no index knows the remainder, so every row is looked at, by every shard.
+/// `where open and mod(id, {total}) = {item}`: no index covers the remainder, so every shard reads every row.
 fn modulo<'a>(orders: &'a Orders, shard: &Shard) -> Vec<&'a Order> {
-    let all = orders.look(0..orders.rows.len());
+    let all = orders.read(0..orders.rows.len());
     all.filter(|order| order.is_open && order.id % shard.total.get() == shard.item).collect()
 }
 
-/// The same with an index on `open`: every open row is looked at, by every shard.
+/// The same with an index on `open`: every shard reads every open row.
 fn modulo_of_few<'a>(orders: &'a Orders, shard: &Shard) -> Vec<&'a Order> {
-    let open = orders.look(orders.open.iter().copied());
+    let open = orders.read(orders.open.iter().copied());
     open.filter(|order| order.id % shard.total.get() == shard.item).collect()
 }
 
-/// `where open and bucket in (…)` with an index on both: a shard looks at its own rows only. The bucket is written once, with the row.
+/// `where open and bucket in (…)` with an index on both: a shard reads only its own rows. The bucket is stored with the row when the row is inserted.
 fn buckets<'a>(orders: &'a Orders, shard: &Shard) -> Vec<&'a Order> {
-    let mine = (0..BUCKETS).filter(|bucket| bucket % shard.total.get() == shard.item);
-    let rows = mine.filter_map(|bucket| orders.open_by_bucket.get(&bucket)).flatten();
-    orders.look(rows.copied()).collect()
+    let of_shard = (0..BUCKETS).filter(|bucket| bucket % shard.total.get() == shard.item);
+    let rows = of_shard.filter_map(|bucket| orders.open_by_bucket.get(&bucket)).flatten();
+    orders.read(rows.copied()).collect()
 }
 
-/// `where open and system = {parameter}` with an index on both: the business says what belongs together.
+/// `where open and system = {parameter}` with an index on both: the business decides which rows belong together.
 fn by_parameter<'a>(orders: &'a Orders, shard: &Shard) -> Vec<&'a Order> {
     let rows = shard.parameter.as_deref().and_then(|system| orders.open_by_system.get(system));
-    orders.look(rows.into_iter().flatten().copied()).collect()
+    orders.read(rows.into_iter().flatten().copied()).collect()
 }
 
 type Query = for<'a> fn(&'a Orders, &Shard) -> Vec<&'a Order>;
 
-const WAYS: [(&str, Query); 4] = [
+const QUERIES: [(&str, Query); 4] = [
     ("modulo", modulo),
     ("modulo-of-few", modulo_of_few),
     ("buckets", buckets),
@@ -72,7 +72,7 @@ const WAYS: [(&str, Query); 4] = [
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> elasticjob::Result<()> {
-    for (name, query) in WAYS {
+    for (name, query) in QUERIES {
         let orders = Arc::new(Orders::new());
         let job = || -> elasticjob::Result<Job> {
             Ok(Job::named(name)?.shards(4).items("0=RDP,1=CORE,2=SIMS,3=ECIF")?)
@@ -80,9 +80,9 @@ async fn main() -> elasticjob::Result<()> {
         let handler = {
             let orders = Arc::clone(&orders);
             move |shard: Shard| {
-                let mine = query(&orders, &shard);
-                orders.handle(&mine);
-                eprintln!("{name}: shard {} handled {} orders", shard.item, mine.len());
+                let of_shard = query(&orders, &shard);
+                orders.handle(&of_shard);
+                eprintln!("{name}: shard {} handled {} orders", shard.item, of_shard.len());
                 std::future::ready(Ok::<(), std::io::Error>(()))
             }
         };
@@ -93,15 +93,15 @@ async fn main() -> elasticjob::Result<()> {
 
         cluster.trigger(name).await;
 
-        orders.assert_each_open_one_was_handled_once();
-        let looked_at = orders.looked_at.load(Ordering::Relaxed);
-        eprintln!("{name}: {looked_at} rows looked at for {} to handle", orders.open.len());
+        orders.assert_each_open_order_was_handled_once();
+        let rows_read = orders.rows_read.load(Ordering::Relaxed);
+        eprintln!("{name}: {rows_read} rows read, {} to handle", orders.open.len());
     }
     Ok(())
 }
 
 impl Orders {
-    /// One order of ten is open; half of all are RDP's.
+    /// One order in ten is open; half of all orders belong to RDP.
     fn new() -> Self {
         let rows: Vec<Order> = (0..ORDERS)
             .map(|id| {
@@ -116,13 +116,13 @@ impl Orders {
             open_by_bucket.entry(order.id % BUCKETS).or_insert_with(Vec::new).push(*row);
             open_by_system.entry(order.system).or_insert_with(Vec::new).push(*row);
         }
-        let (looked_at, handled) = (AtomicUsize::default(), Mutex::default());
-        Self { rows, open, open_by_bucket, open_by_system, looked_at, handled }
+        let (rows_read, handled) = (AtomicUsize::default(), Mutex::default());
+        Self { rows, open, open_by_bucket, open_by_system, rows_read, handled }
     }
 
-    fn look(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = &Order> {
+    fn read(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = &Order> {
         rows.map(|row| {
-            self.looked_at.fetch_add(1, Ordering::Relaxed);
+            self.rows_read.fetch_add(1, Ordering::Relaxed);
             &self.rows[row]
         })
     }
@@ -134,7 +134,7 @@ impl Orders {
         }
     }
 
-    fn assert_each_open_one_was_handled_once(&self) {
+    fn assert_each_open_order_was_handled_once(&self) {
         let handled = self.handled.lock().unwrap_or_else(PoisonError::into_inner);
         let once: BTreeMap<u32, u32> =
             self.open.iter().map(|row| (self.rows[*row].id, 1)).collect();

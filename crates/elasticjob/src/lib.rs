@@ -1,27 +1,49 @@
-//! ElasticJob in Rust: a distributed job scheduler without a centre.
+//! ElasticJob in Rust: a distributed job scheduler without a central server.
 //!
-//! Start with [`node`]: it runs jobs. The rooms, from the front door inwards:
+//! Start with [`node`], which runs jobs. The modules:
 //!
-//! * [`admin`] — what console and command line may ask and do: jobs, shards, servers, and why something did not run.
-//! * [`coordination`] — what the cluster agrees on: who leads, who owns which shard, who runs it.
-//! * [`execution`] — how a shard runs: handlers of every kind, retries, cancellation, listeners, alerts.
-//! * [`history`] — what happened: events, who keeps them, and what can be asked about them.
-//! * [`mod@job`] — what is to be done: a job, its policies, its shards, and the YAML it is stored as.
-//! * [`node`] — one process: its jobs, its timer, its way in and out.
-//! * [`registry`] — the shared tree that instances meet in: in memory, or on ZooKeeper's protocol.
-//! * [`runtime`] — the seams that tests turn by hand.
-//! * [`schedule`] — when a job is due: Quartz cron, time zones, and the arithmetic of being late.
-//! * `testing` (feature) — a cluster in process for tests of jobs, a hand-turned clock, and one named test for each promise of a registry.
+//! * [`admin`] — queries and changes for the console and the command line: jobs, shards, servers, and why a job did not run.
+//! * [`execution`] — runs shards: handlers of every kind, retries, cancellation, listeners, alerts.
+//! * [`extension`] — sharding strategies, alert channels and executors that a program brings.
+//! * [`history`] — records events, stores them, and answers queries about past runs.
+//! * [`mod@job`] — a job, its policies and shards, and the YAML it is stored as.
+//! * [`node`] — one process that runs jobs: its builder, its timer, and how it starts and stops.
+//! * [`registry`] — the shared tree that instances meet in: in memory, or over ZooKeeper's protocol.
+//! * [`schedule`] — when a job is due: Quartz cron, time zones, missed fires.
+//! * `testing` (feature) — a cluster in one process for tests of jobs, a clock that tests control, and one named test for each guarantee of a
+//!   registry.
+//!
+//! Hidden modules, which have no stable interface and need the feature `internals`: `coordination` (what the instances of a job agree on) and `runtime`
+//! (what tests replace: clock, random numbers, tasks).
+
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "tests and tools use these items through the feature"
+    )
+)]
 
 pub mod admin;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod coordination;
+#[cfg(not(feature = "internals"))]
+mod coordination;
 pub mod execution;
+pub mod extension;
 pub mod history;
 pub mod job;
 pub mod node;
 pub mod problem;
 pub mod registry;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod runtime;
+#[cfg(not(feature = "internals"))]
+mod runtime;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -33,11 +55,11 @@ pub use self::{
     node::{Node, NodeError, NodeJob},
 };
 
-/// What a program that runs jobs returns from `main`: why it could not, told in one line with a way out. `?` takes what a
-/// [`Node`] says and what is wrong with a [`Job`]; a program with errors of its own returns `Result<(), Box<dyn Error>>`.
+/// The result of `main` in a program that runs jobs; the error prints as one line with a hint. `?` converts errors of a [`Node`] and of a [`Job`]; a
+/// program with errors of its own returns `Result<(), Box<dyn Error>>`.
 pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 
-/// Makes a job of an async function. [`Node::discover`] finds all of them.
+/// Declares an async function as a job. [`Node::discover`] finds all of them.
 ///
 /// ```no_run
 /// use elasticjob::{Node, Shard};
@@ -68,25 +90,25 @@ pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 /// }
 /// ```
 ///
-/// The function takes its [`Shard`] and returns a `Result` whose error can be told ([`execution::Failure`]). It stays what it is: tests call
-/// it. A plain `fn` says `blocking` and runs on a thread of its own ([`execution::blocking`]). What has state is a struct, given to
-/// [`Node::job`].
+/// The function takes a [`Shard`] and returns a `Result` whose error converts into an [`execution::Failure`]. The function itself does not change, so
+/// tests can call it. A plain `fn` needs the flag `blocking` and runs on its own thread ([`execution::blocking`]). For a handler with state, give a
+/// struct to [`Node::job`].
 ///
-/// All keys may be left out. Defaults and meanings are those of the [`Job`]'s methods.
+/// All keys are optional. Defaults and meanings are those of the [`Job`]'s methods.
 ///
-/// | key | value | says |
+/// | key | value | meaning |
 /// |---|---|---|
-/// | `name` | `"settle-orders"` | what the job is called; without, as the function is |
-/// | `cron` | `"0/5 * * * * ?"` | [`Job::cron`]; without, it runs when somebody asks for it |
+/// | `name` | `"settle-orders"` | the job's name; the default is the function's name |
+/// | `cron` | `"0/5 * * * * ?"` | [`Job::cron`]; without it, the job runs only when it is triggered |
 /// | `zone` | `"Europe/Paris"` | [`Job::zone`] |
 /// | `dst` | `"default"`, `"quartz"` | [`Job::dst`] |
-/// | `shards` | `3` | [`Job::shards`]; without, one |
+/// | `shards` | `3` | [`Job::shards`]; one by default |
 /// | `items` | `"0=Beijing,1=Shanghai"` | [`Job::items`] |
 /// | `parameter` | `"all"` | [`Job::parameter`] |
-/// | `failover` | flag | [`Job::if_node_dies`]: another node takes over |
-/// | `misfire` | flag, true unless said | [`Job::if_late`]: it runs once more, right after |
-/// | `monitor_execution` | flag, true unless said | [`Job::monitor`] |
-/// | `overwrite` | flag | [`Job::if_stored_differs`]: what stands here wins |
+/// | `failover` | flag | [`Job::failover`]: another instance takes over |
+/// | `misfire` | flag, on by default | [`Job::misfire`]: a misfire is compensated once, right after the run |
+/// | `monitor_execution` | flag, on by default | [`Job::monitor`] |
+/// | `overwrite` | flag | [`Job::overwrite`]: these values override the stored configuration |
 /// | `disabled` | flag | [`Job::disabled`] |
 /// | `static_sharding` | flag | [`Job::resharding`] |
 /// | `strategy` | `"ROUND_ROBIN"` | [`Job::strategy`] |
@@ -94,34 +116,34 @@ pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 /// | `max_time_diff_seconds` | `60` | [`Job::max_time_diff`] |
 /// | `reconcile_interval_minutes` | `10` | [`Job::reconcile`] |
 /// | `timeout` | `"90s"` | [`Job::timeout`] |
-/// | `retry_max_attempts`, `retry_backoff` | `3`, `"1s..1m"` | [`Job::if_shard_fails`] |
-/// | `catch_up` | `"none"`, `"last"`, `"all:6h"` | [`Job::if_nobody_was_there`] |
-/// | `on_lease_loss` | `"cancel"`, `"finish-fenced"`, `"continue"` | [`Job::if_lease_is_lost`] |
+/// | `retry_max_attempts`, `retry_backoff` | `3`, `"1s..1m"` | [`Job::retry`] |
+/// | `catch_up` | `"none"`, `"last"`, `"all:6h"` | [`Job::catch_up`] |
+/// | `on_lease_loss` | `"cancel"`, `"finish-fenced"`, `"continue"` | [`Job::on_lease_loss`] |
 /// | `alert` | `"EMAIL"` | [`Job::alert`] |
-/// | `props` | `(email.host = "mail", "a-b" = "c")` | [`Job::prop`], for each |
+/// | `props` | `(email.host = "mail", "a-b" = "c")` | [`Job::prop`] for each entry |
 /// | `description`, `label` | `"for people"` | [`Job::description`], [`Job::label`] |
-/// | `handler` | `"shop::settle"` | [`Job::handler`]; without, none: a function may be renamed and moved |
+/// | `handler` | `"shop::settle"` | [`Job::handler`]; none by default, because a function can be renamed or moved |
 /// | `java_class` | `"com.acme.SettleOrders"` | [`NodeJob::java_class`] |
 /// | `java_listeners` | `("audit", "metrics")` | [`Job::java_listeners`] |
-/// | `blocking` | flag | the function is no async one and blocks its thread |
+/// | `blocking` | flag | the function is not async and blocks its thread |
 ///
 /// A flag is written `failover`, `failover = true` or `failover = false`.
 ///
-/// Mistakes in keys, kinds of values, numbers, the number of a cron's fields and the form of `items` are told by the compiler. What else
-/// can be wrong with a text (all of a cron, a zone, a duration) is [`NodeError::Declaration`] when a node starts.
+/// The compiler reports invalid keys, value types, numbers, a wrong number of cron fields and a malformed `items`. Other invalid text (the rest of a
+/// cron, a zone, a duration) is a [`NodeError::Declaration`] when a node starts.
 #[cfg(feature = "macros")]
 pub use elasticjob_macros::job;
 
-/// What the attribute writes names these.
+/// Names that the attribute's generated code uses.
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __macros {
     pub use inventory::submit;
 
-    pub use crate::node::Declared;
+    pub use crate::node::JobDeclaration;
 }
 
-/// What the README shows must compile.
+/// Compiles the examples in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

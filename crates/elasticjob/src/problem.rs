@@ -1,8 +1,26 @@
 //! An error as a person reads it: one line with its causes, and the way out apart from it.
 
-use std::{error::Error, iter};
+use std::{borrow::Cow, error::Error, fmt, iter};
+
+use crate::schedule::{CronError, DstError, ZoneError};
+
+/// An error that may know a way out. The hint is not part of the error's text, so that a program can show it apart.
+pub trait Hint: Error {
+    /// What to do about the error; a wrapping error passes on the hint of its cause.
+    fn hint(&self) -> Option<Cow<'_, str>>;
+}
 
 /// One thing that is wrong, and what to do about it.
+///
+/// ```
+/// use elasticjob::{problem::Problem, schedule::Cron};
+///
+/// let error = "0 0 24 * * ?".parse::<Cron>().unwrap_err();
+/// let problem = Problem::of(&error);
+///
+/// assert_eq!(problem.message, r#"cron "0 0 24 * * ?": hours "24" is out of range"#);
+/// assert_eq!(problem.hint.as_deref(), Some("hours are 0 to 23"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// What is wrong, with its causes.
@@ -12,27 +30,90 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// From a text that may end in `; hint: …`, as this crate's errors do.
-    pub fn new(text: impl AsRef<str>) -> Self {
-        let text = text.as_ref();
-        match text.split_once("; hint: ").or_else(|| text.split_once("\nhint: ")) {
-            Some((message, hint)) => {
-                Self { message: message.to_owned(), hint: Some(hint.to_owned()) }
-            }
-            None => Self { message: text.to_owned(), hint: None },
-        }
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
     }
 
-    /// From an error with its causes; the first hint that one of them has is taken.
-    pub fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut problem = Self::new(error.to_string());
-        let causes = iter::successors(error.source(), |&cause| cause.source());
-        for cause in causes.map(|cause| Self::new(cause.to_string())) {
-            if !problem.message.ends_with(&cause.message) {
-                problem.message = format!("{}: {}", problem.message, cause.message);
-            }
-            problem.hint = problem.hint.or(cause.hint);
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Names where the problem is, in front of the message.
+    #[must_use]
+    pub fn at(mut self, location: impl fmt::Display) -> Self {
+        self.message = format!("{location}: {}", self.message);
+        self
+    }
+
+    /// From an error with its causes and its hint.
+    pub fn of(error: &(impl Hint + 'static)) -> Self {
+        Self { message: with_causes(error), hint: error.hint().map(Cow::into_owned) }
+    }
+
+    /// From an error of another library, which has no hint.
+    pub fn of_foreign(error: &(dyn Error + 'static)) -> Self {
+        Self::new(with_causes(error))
+    }
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(message: &str) -> Self {
+        Self::new(message)
+    }
+}
+
+impl<E: Hint + 'static> From<&E> for Problem {
+    fn from(error: &E) -> Self {
+        Self::of(error)
+    }
+}
+
+/// In one line, with the hint at its end.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; hint: {hint}"),
+            None => Ok(()),
         }
-        problem
+    }
+}
+
+/// An error and its causes, separated by `: `. A cause that the error already repeats at its end is left out.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut message = error.to_string();
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    for cause in causes.map(ToString::to_string) {
+        if !message.ends_with(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
+}
+
+impl Hint for CronError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.hint))
+    }
+}
+
+impl Hint for ZoneError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.hint))
+    }
+}
+
+impl Hint for DstError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.hint))
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of jobs as users write them: a cluster in process whose time passes when told to.
+//! `testing::Cluster` as users write tests with it: an in-process cluster with a manual clock.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,36 +13,36 @@ use elasticjob::{
 
 const MIDNIGHT: &str = "2026-11-15T00:00:00Z";
 
-/// What ran: when it was due, where, which shard, with which parameter.
-type Ran = (String, String, u32, String);
+/// One attempt: due time, server, shard, parameter.
+type Attempt = (String, String, u32, String);
 
 #[derive(Clone, Default)]
-struct Book(Arc<Mutex<Vec<Ran>>>);
+struct RunLog(Arc<Mutex<Vec<Attempt>>>);
 
-impl Book {
-    fn note(&self, shard: &Shard) {
+impl RunLog {
+    fn record(&self, shard: &Shard) {
         let server = shard.task.instance.server().to_owned();
         let parameter = shard.parameter.clone().unwrap_or_default();
         self.0.lock().unwrap().push((shard.due_at.to_string(), server, shard.item, parameter));
     }
 
-    /// A handler that notes what it is given.
+    /// A handler that records each attempt.
     fn handler(
         &self,
     ) -> impl Fn(Shard) -> std::future::Ready<Result<(), std::io::Error>> + Send + Sync + 'static
     {
-        let book = self.clone();
+        let log = self.clone();
         move |shard| {
-            book.note(&shard);
+            log.record(&shard);
             std::future::ready(Ok(()))
         }
     }
 
-    /// What ran since the last look, in order of shards.
-    fn take(&self) -> Vec<Ran> {
-        let mut ran = std::mem::take(&mut *self.0.lock().unwrap());
-        ran.sort();
-        ran
+    /// Attempts since the last call, sorted.
+    fn take(&self) -> Vec<Attempt> {
+        let mut attempts = std::mem::take(&mut *self.0.lock().unwrap());
+        attempts.sort();
+        attempts
     }
 }
 
@@ -57,33 +57,36 @@ fn nightly() -> Job {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_shard_of_a_nightly_job_runs_once_with_its_parameter_when_the_clock_gets_there() {
-    let book = Book::default();
+async fn nightly_job_runs_each_shard_once_with_its_parameter() {
+    let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
-    let _node = cluster.node(|node| node.job(nightly(), book.handler())).await.unwrap();
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
 
     cluster.advance_to("2026-11-15T01:59:59.999Z").await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
     cluster.advance(Duration::from_millis(1)).await;
 
-    let ran = |item, parameter: &str| {
+    let attempt = |item, parameter: &str| {
         ("2026-11-15T02:00:00Z".into(), "10.0.0.1".into(), item, parameter.into())
     };
-    assert_eq!(book.take(), [ran(0, "Beijing"), ran(1, "Shanghai"), ran(2, "Guangzhou")]);
+    assert_eq!(
+        log.take(),
+        [attempt(0, "Beijing"), attempt(1, "Shanghai"), attempt(2, "Guangzhou")]
+    );
     cluster.advance_to("2026-11-16T01:59:59Z").await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_week_passes_and_every_night_has_its_fire() {
-    let book = Book::default();
+async fn nightly_job_fires_every_night_of_a_week() {
+    let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let job = nightly().shards(1).items("").unwrap();
-    let _node = cluster.node(|node| node.job(job, book.handler())).await.unwrap();
+    let _node = cluster.node(|node| node.job(job, log.handler())).await.unwrap();
 
     cluster.advance(Duration::from_hours(7 * 24)).await;
 
-    let nights: Vec<String> = book.take().into_iter().map(|ran| ran.0).collect();
+    let nights: Vec<String> = log.take().into_iter().map(|attempt| attempt.0).collect();
     assert_eq!(nights.len(), 7);
     assert!(nights.iter().all(|night| night.ends_with("T02:00:00Z")), "{nights:?}");
     assert!(nights.windows(2).all(|pair| pair[0] < pair[1]), "{nights:?}");
@@ -91,78 +94,81 @@ async fn a_week_passes_and_every_night_has_its_fire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_share_the_shards_and_when_one_dies_the_other_has_them_all() {
-    let book = Book::default();
+async fn shards_of_a_dead_node_go_to_the_survivor() {
+    let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
-    let _first = cluster.node(|node| node.job(nightly(), book.handler())).await.unwrap();
-    let second = cluster.node(|node| node.job(nightly(), book.handler())).await.unwrap();
-    let servers = |ran: Vec<Ran>| ran.into_iter().map(|ran| (ran.2, ran.1)).collect::<Vec<_>>();
+    let _first = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let second = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let servers = |attempts: Vec<Attempt>| {
+        attempts.into_iter().map(|attempt| (attempt.2, attempt.1)).collect::<Vec<_>>()
+    };
 
     cluster.advance_to("2026-11-15T02:00:00Z").await;
-    let shared = servers(book.take());
+    let shared = servers(log.take());
     drop(second);
     cluster.settle().await;
     cluster.advance_to("2026-11-16T02:00:00Z").await;
-    let alone = servers(book.take());
+    let alone = servers(log.take());
 
     let (first, second) = ("10.0.0.1".to_owned(), "10.0.0.2".to_owned());
-    // As the ancestor deals: the last id as text comes first, and what is left over goes to it.
+    // As Java assigns shards: the last id in text order comes first and gets the remainder.
     assert_eq!(shared, [(1, first.clone()), (0, second.clone()), (2, second)]);
     assert_eq!(alone, [(0, first.clone()), (1, first.clone()), (2, first)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_triggered_job_runs_now() {
-    let book = Book::default();
+async fn triggered_job_runs_at_once() {
+    let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let job = Job::named("report").unwrap().shards(2);
-    let _node = cluster.node(|node| node.job(job, book.handler())).await.unwrap();
+    let _node = cluster.node(|node| node.job(job, log.handler())).await.unwrap();
     cluster.advance(Duration::from_hours(24)).await;
-    assert!(book.take().is_empty(), "it has no cron");
+    assert!(log.take().is_empty(), "the job has no cron");
 
     cluster.trigger("report").await;
 
     let due = |item| ("2026-11-16T00:00:00Z".into(), "10.0.0.1".into(), item, String::new());
-    assert_eq!(book.take(), [due(0), due(1)]);
+    assert_eq!(log.take(), [due(0), due(1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_takes_its_time_and_what_is_due_meanwhile_runs_right_after() {
-    let (begun, done) = (Book::default(), Book::default());
+async fn fire_due_during_a_long_run_runs_right_after() {
+    let (started, done) = (RunLog::default(), RunLog::default());
     let handler = {
-        let (begun, done) = (begun.clone(), done.clone());
+        let (started, done) = (started.clone(), done.clone());
         move |shard: Shard| {
-            let (begun, done) = (begun.clone(), done.clone());
+            let (started, done) = (started.clone(), done.clone());
             async move {
-                begun.note(&shard);
+                started.record(&shard);
                 tokio::time::sleep(Duration::from_mins(90)).await;
-                done.note(&shard);
+                done.record(&shard);
                 Ok::<(), std::io::Error>(())
             }
         }
     };
-    let hourly = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let hourly = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap().misfire(Misfire::RunOnce);
     let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
     let _node = cluster.node(|node| node.job(hourly, handler)).await.unwrap();
 
     cluster.advance_to("2026-11-15T02:29:59Z").await;
-    assert_eq!((begun.take().len(), done.take().len()), (1, 0));
+    assert_eq!((started.take().len(), done.take().len()), (1, 0));
     cluster.advance_to("2026-11-15T02:31:00Z").await;
 
-    let due = |ran: Vec<Ran>| ran.into_iter().map(|ran| ran.0).collect::<Vec<_>>();
+    let due =
+        |attempts: Vec<Attempt>| attempts.into_iter().map(|attempt| attempt.0).collect::<Vec<_>>();
     assert_eq!(due(done.take()), ["2026-11-15T01:00:00Z"]);
-    assert_eq!(due(begun.take()), ["2026-11-15T02:00:00Z"], "it was due while the first ran");
+    assert_eq!(due(started.take()), ["2026-11-15T02:00:00Z"], "due during the first run");
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_blocks_has_ended_when_everybody_is_at_rest() {
-    let book = Book::default();
+async fn blocking_handler_has_ended_when_the_cluster_settles() {
+    let log = RunLog::default();
     let handler = {
-        let book = book.clone();
+        let log = log.clone();
         blocking(move |shard: Shard| {
-            // Longer than anything else here takes, on a thread the runtime does not poll.
+            // Longer than everything else in this test, on a thread that the runtime does not poll.
             std::thread::sleep(Duration::from_millis(30));
-            book.note(&shard);
+            log.record(&shard);
             Ok::<(), std::io::Error>(())
         })
     };
@@ -171,19 +177,19 @@ async fn code_that_blocks_has_ended_when_everybody_is_at_rest() {
 
     cluster.advance_to("2026-11-15T02:00:00Z").await;
 
-    assert_eq!(book.take().len(), 3);
+    assert_eq!(log.take().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_lets_what_runs_finish() {
-    let book = Book::default();
+async fn stopping_node_lets_running_shards_finish() {
+    let log = RunLog::default();
     let handler = {
-        let book = book.clone();
+        let log = log.clone();
         move |shard: Shard| {
-            let book = book.clone();
+            let log = log.clone();
             async move {
                 tokio::time::sleep(Duration::from_secs(5)).await;
-                book.note(&shard);
+                log.record(&shard);
                 Ok::<(), std::io::Error>(())
             }
         }
@@ -191,37 +197,37 @@ async fn a_node_that_stops_lets_what_runs_finish() {
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let node = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
     cluster.advance_to("2026-11-15T02:00:00Z").await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
 
     node.stop().await;
 
-    assert_eq!(book.take().len(), 3);
+    assert_eq!(log.take().len(), 3);
     let instances = "/test/settle/instances".parse().unwrap();
     assert_eq!(cluster.registry().children(&instances).await.unwrap(), Some(Vec::new()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_names_no_zone_goes_by_the_nodes() {
-    let book = Book::default();
+async fn job_without_a_zone_uses_the_zone_of_the_node() {
+    let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let shanghai = "Asia/Shanghai".parse().unwrap();
     let job = nightly().shards(1);
-    let _node = cluster.node(|node| node.zone(shanghai).job(job, book.handler())).await.unwrap();
+    let _node = cluster.node(|node| node.zone(shanghai).job(job, log.handler())).await.unwrap();
 
     cluster.advance(Duration::from_hours(24)).await;
 
-    let due: Vec<String> = book.take().into_iter().map(|ran| ran.0).collect();
+    let due: Vec<String> = log.take().into_iter().map(|attempt| attempt.0).collect();
     assert_eq!(due, ["2026-11-15T18:00:00Z"]);
 }
 
 #[tokio::test]
 #[should_panic(expected = "hint: #[tokio::test(start_paused = true)]")]
-async fn a_runtime_whose_time_runs_is_refused_with_a_way_out() {
+async fn unpaused_runtime_is_refused_with_a_hint() {
     Cluster::at(MIDNIGHT).await;
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "2026-11-14T23:00:00Z is over")]
-async fn time_does_not_go_back() {
+#[should_panic(expected = "cannot advance to 2026-11-14T23:00:00Z")]
+async fn advancing_into_the_past_panics() {
     Cluster::at(MIDNIGHT).await.advance_to("2026-11-14T23:00:00Z").await;
 }

@@ -1,4 +1,4 @@
-//! Functions with `#[elasticjob::job]`, found and run. Every node that discovers finds all functions of this file.
+//! Discovery of functions with `#[elasticjob::job]`. Every node that discovers finds all functions of this file.
 
 #![cfg(feature = "macros")]
 
@@ -20,14 +20,14 @@ use elasticjob::{
 };
 use tokio::sync::broadcast;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the functions of this file ran. A function has nowhere else to report to.
-static RAN: LazyLock<broadcast::Sender<Shard>> = LazyLock::new(|| broadcast::channel(1_024).0);
+/// Attempts of the functions in this file. A function cannot capture a channel, so the channel is static.
+static ATTEMPTS: LazyLock<broadcast::Sender<Shard>> = LazyLock::new(|| broadcast::channel(1_024).0);
 
 #[elasticjob::job(cron = "* * * * * ?", shards = 4, items = "0=Beijing,1=Shanghai", failover)]
 async fn settle_orders(shard: Shard) -> Result<(), std::io::Error> {
-    let _nobody_may_listen = RAN.send(shard);
+    let _send_result = ATTEMPTS.send(shard);
     Ok(())
 }
 
@@ -39,13 +39,13 @@ mod warehouse {
         if shard.item > 0 {
             return Err(Failure::new("there is one warehouse"));
         }
-        let _nobody_may_listen = super::RAN.send(shard);
+        let _send_result = super::ATTEMPTS.send(shard);
         Ok(())
     }
 
     #[elasticjob::job]
     #[cfg(any())]
-    async fn left_out(shard: Missing) -> Missing {}
+    async fn excluded(shard: Missing) -> Missing {}
 }
 
 #[elasticjob::job(
@@ -84,7 +84,7 @@ async fn everything(_: Shard) -> Result<(), String> {
     Ok(())
 }
 
-/// The same with the builder.
+/// The same job with the builder.
 fn everything_built() -> Job {
     Job::named("everything")
         .unwrap()
@@ -99,10 +99,10 @@ fn everything_built() -> Job {
         .parameter("all")
         .description("every key there is")
         .label("test")
-        .if_node_dies(Failover::TakeOver)
-        .if_late(Misfire::Skip)
+        .failover(Failover::TakeOver)
+        .misfire(Misfire::Skip)
         .monitor(Monitor::Executions)
-        .if_stored_differs(Overwrite::LocalWins)
+        .overwrite(Overwrite::LocalWins)
         .resharding(Resharding::Static)
         .disabled()
         .max_time_diff(MaxTimeDiff::ANY)
@@ -132,10 +132,10 @@ async fn registry(server: &MemoryServer) -> Arc<dyn Registry> {
 }
 
 #[tokio::test]
-async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_shards() {
+async fn discovered_functions_share_their_shards_across_nodes() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let both = BTreeSet::from(["10.0.0.1".to_owned(), "10.0.0.2".to_owned()]);
-    let mut told = RAN.subscribe();
+    let hosts_of_this_test = BTreeSet::from(["10.0.0.1".to_owned(), "10.0.0.2".to_owned()]);
+    let mut attempts = ATTEMPTS.subscribe();
     let mut nodes = Vec::new();
     for host in [1, 2] {
         let node = Node::on(registry(&server).await).address([10, 0, 0, host].into()).discover();
@@ -144,13 +144,13 @@ async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_sh
     let jobs: Vec<String> = nodes[0].jobs().iter().map(ToString::to_string).collect();
 
     let (mut items, mut hosts, mut stock) = (BTreeSet::new(), BTreeSet::new(), false);
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         while items.len() < 4 || hosts.len() < 2 || !stock {
-            let shard = told.recv().await.unwrap();
+            let shard = attempts.recv().await.unwrap();
             let host = shard.task.instance.server().to_owned();
             // Other tests run the same functions, on other hosts.
             match shard.job.as_str() {
-                _ if !both.contains(&host) => {}
+                _ if !hosts_of_this_test.contains(&host) => {}
                 "count-stock" => stock = true,
                 "settle_orders" => {
                     items.insert((shard.item, shard.parameter));
@@ -161,7 +161,7 @@ async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_sh
         }
     })
     .await
-    .expect("all shards run, on both nodes");
+    .expect("all shards run, on both nodes, within the timeout");
     for node in nodes {
         node.stop().await;
     }
@@ -171,7 +171,7 @@ async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_sh
 }
 
 #[tokio::test]
-async fn the_attribute_says_what_the_builder_says() {
+async fn attribute_and_builder_describe_the_same_job() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let node = Node::on(registry(&server).await).discover().start().await.unwrap();
 
@@ -189,25 +189,29 @@ async fn the_attribute_says_what_the_builder_says() {
     assert_eq!(Job::read(&built.name, &config).unwrap(), built);
     assert_eq!((&class[..], &unnamed[..]), (&b"com.acme.Everything"[..], &b""[..]));
     let settle = Job::read(&"settle_orders".parse().unwrap(), &settle).unwrap();
-    assert_eq!(settle.props.get(keys::HANDLER), None, "a function may be renamed and moved");
+    assert_eq!(
+        settle.props.get(keys::HANDLER),
+        None,
+        "so that the function can be renamed and moved"
+    );
 }
 
 #[tokio::test]
-async fn a_job_that_is_there_twice_is_refused_with_the_places_of_both() {
+async fn job_discovered_twice_is_refused_with_both_locations() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let line = line!() + 1;
     let node = Node::on(registry(&server).await).discover().discover();
 
     let refused = node.start().await.err().unwrap();
 
-    let NodeError::Twice { job, places } = &refused else { panic!("{refused}") };
-    assert_eq!((job.as_str(), places.len()), ("settle_orders", 2));
-    assert!(places.iter().all(|place| place.line < line && place.file.ends_with("discover.rs")));
+    let NodeError::DuplicateJob { job, locations } = &refused else { panic!("{refused}") };
+    assert_eq!((job.as_str(), locations.len()), ("settle_orders", 2));
+    assert!(locations.iter().all(|place| place.line < line && place.file.ends_with("discover.rs")));
     assert!(refused.to_string().contains("discover.rs:"), "{refused}");
 }
 
 #[tokio::test]
-async fn a_function_with_the_attribute_is_called_as_it_is_written() {
+async fn annotated_function_can_still_be_called() {
     let job = Job::named("by-hand").unwrap();
     let fire = Fire::scheduled(job.name.clone(), "2026-03-29T02:00:00Z".parse().unwrap());
     let task = "by-hand@-@0@-@READY@-@10.0.0.7@-@4711-9f86d081".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Every example, started as a reader would start it, on a registry in this process. What it prints is looked at; then it is asked to end.
+//! Runs every example as a separate program, with a registry in this process; checks its output, then terminates it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,17 +16,17 @@ use tokio::{
     process::{Child, ChildStderr},
 };
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Where each example's program is. They are built here, because not every way to run this test builds them; and with the options of `make test`, which has
-/// them built already.
+/// Path of each example's executable. The examples are built here, because not every way to run this test builds them; with the options of
+/// `make test`, which has built them already.
 static PROGRAMS: LazyLock<BTreeMap<String, PathBuf>> = LazyLock::new(|| {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     for (name, _) in std::env::vars_os() {
-        // What cargo tells this test about itself would make build scripts run again that look at it.
-        let told = name.to_string_lossy();
-        if told.starts_with("CARGO_PKG_") || told.starts_with("CARGO_MANIFEST_") {
+        // Cargo sets these variables for this test; build scripts that depend on them would run again.
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
             build.env_remove(name);
         }
     }
@@ -45,8 +45,8 @@ static PROGRAMS: LazyLock<BTreeMap<String, PathBuf>> = LazyLock::new(|| {
         .output()
         .expect("cargo starts");
     assert!(built.status.success(), "the examples do not build");
-    let told = String::from_utf8(built.stdout).expect("JSON");
-    let messages = told.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let stdout = String::from_utf8(built.stdout).expect("JSON");
+    let messages = stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
     messages
         .filter(|message: &serde_json::Value| message["target"]["kind"][0] == "example")
         .filter_map(|message| {
@@ -56,17 +56,17 @@ static PROGRAMS: LazyLock<BTreeMap<String, PathBuf>> = LazyLock::new(|| {
         .collect()
 });
 
-/// An example that runs.
+/// A running example.
 struct Example {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
-    said: Vec<String>,
+    output: Vec<String>,
     _registry: Server,
 }
 
 impl Example {
     async fn start(name: &str) -> Self {
-        let registry = Server::start(Config::ephemeral()).await.unwrap();
+        let registry = Server::start(Config::in_memory()).await.unwrap();
         let program = PROGRAMS.get(name).unwrap_or_else(|| panic!("no example is called {name}"));
         let mut child = tokio::process::Command::new(program)
             .env("ELASTICJOB_REGISTRY", format!("zookeeper://{}/examples", registry.address()))
@@ -79,59 +79,60 @@ impl Example {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        Self { child, lines, said: Vec::new(), _registry: registry }
+        Self { child, lines, output: Vec::new(), _registry: registry }
     }
 
-    /// Waits until it has printed a line with each of these in it, in any order; lines it printed before count.
-    async fn says(&mut self, wanted: &[&str]) {
+    /// Waits until each of these texts has occurred in a line of the output, in any order; earlier lines count.
+    async fn wait_for_output(&mut self, expected: &[&str]) {
         let all = async {
             loop {
-                let missing =
-                    wanted.iter().find(|part| !self.said.iter().any(|line| line.contains(**part)));
+                let missing = expected
+                    .iter()
+                    .find(|part| !self.output.iter().any(|line| line.contains(**part)));
                 let Some(missing) = missing else { return };
                 let line = self.lines.next_line().await.unwrap();
                 let line = line.unwrap_or_else(|| {
-                    panic!("ended without {missing:?}; it said {:#?}", self.said)
+                    panic!("exited without printing {missing:?}; output: {:#?}", self.output)
                 });
-                self.said.push(line);
+                self.output.push(line);
             }
         };
-        let over = tokio::time::timeout(PATIENCE, all).await;
-        assert!(over.is_ok(), "waited {PATIENCE:?} for {wanted:?}; it said {:#?}", self.said);
+        let waited = tokio::time::timeout(TIMEOUT, all).await;
+        assert!(waited.is_ok(), "waited {TIMEOUT:?} for {expected:?}; output: {:#?}", self.output);
     }
 
-    /// Asks it to end as an operator does.
-    fn is_asked_to_end(&self) {
+    /// Sends SIGTERM, as an operator does.
+    fn terminate(&self) {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
     }
 
-    async fn ends_when_asked(mut self) {
-        self.is_asked_to_end();
-        self.ends().await;
+    async fn stop(mut self) {
+        self.terminate();
+        self.wait_for_exit().await;
     }
 
-    /// It must end, and well.
-    async fn ends(&mut self) {
-        let over: Result<ExitStatus, _> = tokio::time::timeout(PATIENCE, async {
+    /// Waits until the example exits; the exit code must be 0.
+    async fn wait_for_exit(&mut self) {
+        let waited: Result<ExitStatus, _> = tokio::time::timeout(TIMEOUT, async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
-                self.said.push(line);
+                self.output.push(line);
             }
             self.child.wait().await.unwrap()
         })
         .await;
-        let code = over.ok().and_then(|status| status.code());
-        assert_eq!(code, Some(0), "it said {:#?}", self.said);
+        let code = waited.ok().and_then(|status| status.code());
+        assert_eq!(code, Some(0), "output: {:#?}", self.output);
     }
 
-    /// What follows `prefix` in the line that begins with it.
-    fn said_after(&self, prefix: &str) -> &str {
-        self.said.iter().find_map(|line| line.strip_prefix(prefix)).expect("it was waited for")
+    /// The rest of the line that begins with `prefix`.
+    fn output_after(&self, prefix: &str) -> &str {
+        self.output.iter().find_map(|line| line.strip_prefix(prefix)).expect("the line was printed")
     }
 }
 
 #[test]
-fn every_example_is_run_by_a_test_and_says_how_a_reader_runs_it() {
+fn every_example_has_a_test_and_says_how_to_run_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -139,117 +140,124 @@ fn every_example_is_run_by_a_test_and_says_how_a_reader_runs_it() {
         let start = format!("Example::start(\"{name}\")");
         assert!(include_str!("examples.rs").contains(&start), "no test starts the example {name}");
         let main = if path.is_dir() { path.join("main.rs") } else { path };
-        let how = format!("//! cargo run -p elasticjob --example {name}");
+        let command = format!("//! cargo run -p elasticjob --example {name}");
         let text = std::fs::read_to_string(&main).unwrap();
-        assert!(text.contains(&how), "{} does not say how to run it: {how}", main.display());
+        assert!(
+            text.contains(&command),
+            "{} does not show how to run it: {command}",
+            main.display()
+        );
     }
 }
 
 #[tokio::test]
-async fn four_systems_has_a_shard_for_each() {
+async fn four_systems_example_runs_one_shard_per_system() {
     let mut example = Example::start("four_systems").await;
 
     let shards = ["0 of 4: RDP", "1 of 4: CORE", "2 of 4: SIMS", "3 of 4: ECIF"];
     example
-        .says(&shards.map(|shard| format!("shard {shard}")).each_ref().map(String::as_str))
+        .wait_for_output(
+            &shards.map(|shard| format!("shard {shard}")).each_ref().map(String::as_str),
+        )
         .await;
 
-    example.ends_when_asked().await;
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn annotated_functions_are_found_and_run() {
+async fn annotated_example_finds_and_runs_its_functions() {
     let mut example = Example::start("annotated").await;
 
-    example.says(&["RDP", "CORE", "SIMS", "ECIF"]).await;
-    example.says(&["Z  1", "Z  2", "Z  3"]).await;
+    example.wait_for_output(&["RDP", "CORE", "SIMS", "ECIF"]).await;
+    example.wait_for_output(&["Z  1", "Z  2", "Z  3"]).await;
 
-    example.ends_when_asked().await;
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn simple_keeps_its_count_over_runs() {
+async fn simple_example_keeps_its_count_across_runs() {
     let mut example = Example::start("simple").await;
 
-    example.says(&["Beijing settled", "Shanghai settled", "Guangzhou settled"]).await;
-    example.says(&["settled, 1 in all", "settled, 4 in all"]).await;
+    example.wait_for_output(&["Beijing settled", "Shanghai settled", "Guangzhou settled"]).await;
+    example.wait_for_output(&["settled, 1 in all", "settled, 4 in all"]).await;
 
-    example.ends_when_asked().await;
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn dataflow_goes_on_within_one_fire_until_nothing_is_left() {
+async fn dataflow_example_processes_all_batches_in_one_fire() {
     let mut example = Example::start("dataflow").await;
 
-    example.says(&["10 orders settled", "5 orders settled", ", 0 are open"]).await;
+    example.wait_for_output(&["10 orders settled", "5 orders settled", ", 0 are open"]).await;
 
-    assert_eq!(example.said.len(), 6, "two shards, three batches each: {:#?}", example.said);
+    assert_eq!(example.output.len(), 6, "two shards, three batches each: {:#?}", example.output);
     let due = |line: &String| line.split_once("  ").map(|(due, _)| due.to_owned());
-    let fires: BTreeSet<_> = example.said.iter().map(due).collect();
-    assert_eq!(fires.len(), 1, "all in one fire: {:#?}", example.said);
-    example.ends_when_asked().await;
+    let fires: BTreeSet<_> = example.output.iter().map(due).collect();
+    assert_eq!(fires.len(), 1, "all in one fire: {:#?}", example.output);
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn script_is_told_what_to_do_and_what_it_prints_is_logged() {
+async fn script_example_gets_its_context_and_logs_its_output() {
     let mut example = Example::start("script").await;
 
-    example.says(&["settling Beijing", "settling Shanghai", "shardingParameter"]).await;
+    example.wait_for_output(&["settling Beijing", "settling Shanghai", "shardingParameter"]).await;
 
-    example.ends_when_asked().await;
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn http_asks_the_service_for_each_shard() {
+async fn http_example_calls_the_service_for_each_shard() {
     let mut example = Example::start("http").await;
 
-    example.says(&["\"shardingItem\":0", "\"shardingItem\":1"]).await;
+    example.wait_for_output(&["\"shardingItem\":0", "\"shardingItem\":1"]).await;
 
-    assert!(example.said.iter().all(|line| line.starts_with("asked to settle")));
-    example.ends_when_asked().await;
+    assert!(example.output.iter().all(|line| line.starts_with("asked to settle")));
+    example.stop().await;
 }
 
 #[tokio::test]
-async fn embedded_serves_and_runs_and_drains_both() {
+async fn embedded_example_serves_and_drains_service_and_jobs() {
     let mut example = Example::start("embedded").await;
-    example.says(&["listening on", "shard 0 settled", "shard 1 settled"]).await;
+    example.wait_for_output(&["listening on", "shard 0 settled", "shard 1 settled"]).await;
 
-    let address = example.said_after("listening on http://").to_owned();
+    let address = example.output_after("listening on http://").to_owned();
     let mut socket = TcpStream::connect(&address).await.unwrap();
     socket.write_all(b"GET /settled HTTP/1.0\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();
 
     assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.contains("orders settled"), "{answer}");
-    example.is_asked_to_end();
-    example.says(&["the service is drained", "the jobs are drained"]).await;
-    example.ends().await;
+    example.terminate();
+    example.wait_for_output(&["the service is drained", "the jobs are drained"]).await;
+    example.wait_for_exit().await;
 }
 
 #[tokio::test]
-async fn one_off_runs_when_asked_and_ends() {
+async fn one_off_example_runs_when_triggered_and_exits() {
     let mut example = Example::start("one_off").await;
 
     let years = ["2024", "2025", "2026"].map(|year| format!("the orders of {year} are archived"));
-    example.says(&years.each_ref().map(String::as_str)).await;
-    example.says(&["done"]).await;
+    example.wait_for_output(&years.each_ref().map(String::as_str)).await;
+    example.wait_for_output(&["done"]).await;
 
-    example.ends().await;
-    assert_eq!(example.said.len(), 4, "each once: {:#?}", example.said);
+    example.wait_for_exit().await;
+    assert_eq!(example.output.len(), 4, "each year once: {:#?}", example.output);
 }
 
 #[tokio::test]
-async fn splitting_handles_every_row_once_and_counts_what_it_looks_at() {
+async fn splitting_example_scans_as_many_rows_as_documented() {
     let mut example = Example::start("splitting").await;
 
-    example.ends().await;
+    example.wait_for_exit().await;
 
-    let looked_at = |way: &str| -> u32 {
-        let told = example.said.iter().filter_map(|line| line.strip_prefix(&format!("{way}: ")));
-        let mut counts = told.filter_map(|told| told.split_once(" rows looked at"));
-        counts.next().and_then(|(count, _)| count.parse().ok()).expect("it is told for every way")
+    let scanned_rows = |method: &str| -> u32 {
+        let lines =
+            example.output.iter().filter_map(|line| line.strip_prefix(&format!("{method}: ")));
+        let mut counts = lines.filter_map(|line| line.split_once(" rows read"));
+        counts.next().and_then(|(count, _)| count.parse().ok()).expect("a count for every method")
     };
-    // What docs/splitting-data.md says.
-    assert_eq!((looked_at("modulo"), looked_at("modulo-of-few")), (40_000, 4_004));
-    assert_eq!((looked_at("buckets"), looked_at("by-parameter")), (1_001, 1_001));
+    // The numbers of docs/splitting-data.md.
+    assert_eq!((scanned_rows("modulo"), scanned_rows("modulo-of-few")), (40_000, 4_004));
+    assert_eq!((scanned_rows("buckets"), scanned_rows("by-parameter")), (1_001, 1_001));
 }

@@ -1,7 +1,7 @@
-//! What nodes and administrators write to a registry, frozen: `golden/README.md` says why.
+//! Compares everything that nodes and administrators write to a registry with a golden file; `golden/README.md` says why.
 //!
-//! Two nodes live through everything that leaves something in a registry, and every node they create or set is compared: path, kind and data.
-//! Ids, numbers and times are masked. Documents by themselves are frozen beside the types that write them.
+//! Two nodes go through everything that writes to a registry. Path, kind and data of every registry node that they create or set are compared.
+//! Ids, numbers and times are masked. Golden tests of single documents are beside the types that write them.
 
 #![cfg(feature = "http")]
 
@@ -19,10 +19,10 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     Job, NodeJob, Shard,
-    admin::{Admin, Ask, Edit},
+    admin::{Admin, Edit, TriggerRequest},
     execution::{Execution, Failure, OnceListener},
     job::{Failover, JobName, MaxTimeDiff, RunId, Strategy},
-    node::Running,
+    node::RunningNode,
     registry::{Committed, Error, Kind, Namespace, Node, Op, Path, Registry, Session, Stat, Watch},
     runtime::Randomness,
     testing::Cluster,
@@ -31,18 +31,18 @@ use testbed::golden;
 
 const NOON: &str = "2026-11-15T12:00:00Z";
 
-/// What was written where: kind and data.
+/// The writes to each path: kind and data.
 type Writes = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 
-/// A registry that notes what is written through it.
+/// A registry that records the writes that go through it.
 #[derive(Debug)]
-struct Noting {
+struct RecordingRegistry {
     registry: Arc<dyn Registry>,
     writes: Writes,
 }
 
-impl Noting {
-    fn note(&self, op: &Op) {
+impl RecordingRegistry {
+    fn record(&self, op: &Op) {
         let (path, kind, data) = match op {
             Op::Create(create) => {
                 let kind = match create.kind {
@@ -57,14 +57,14 @@ impl Noting {
             Op::Set { path, data, .. } => (path, "set", data),
             Op::Delete { .. } | Op::Check { .. } => return,
         };
-        let data = masked(std::str::from_utf8(data).unwrap());
+        let data = mask(std::str::from_utf8(data).unwrap());
         let mut writes = self.writes.lock().unwrap();
-        writes.entry(masked(path.as_str())).or_default().insert(format!("{kind} {data:?}"));
+        writes.entry(mask(path.as_str())).or_default().insert(format!("{kind} {data:?}"));
     }
 }
 
 #[async_trait]
-impl Registry for Noting {
+impl Registry for RecordingRegistry {
     fn namespace(&self) -> &Namespace {
         self.registry.namespace()
     }
@@ -76,7 +76,7 @@ impl Registry for Noting {
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let committed = self.registry.multi(ops.clone()).await?;
         for op in &ops {
-            self.note(op);
+            self.record(op);
         }
         Ok(committed)
     }
@@ -106,19 +106,19 @@ impl Registry for Noting {
     }
 }
 
-/// The same numbers in every run of the test.
+/// Returns the same numbers in every run of the test.
 #[derive(Debug)]
-struct Counting(AtomicU64);
+struct CountingRandomness(AtomicU64);
 
-impl Randomness for Counting {
+impl Randomness for CountingRandomness {
     fn bits(&self) -> u128 {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
         u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
     }
 }
 
-/// Without what differs from run to run, and from shard to shard: only the words are left.
-fn masked(text: &str) -> String {
+/// Replaces everything that differs between runs or between shards by a word.
+fn mask(text: &str) -> String {
     let process = format!("@-@{}-", process::id());
     let mut text = text.replace(&process, "@-@PROCESS-");
     replace(&mut text, "@-@PROCESS-", |rest| (rest.len() >= 8).then_some((8, "RANDOM")));
@@ -140,28 +140,32 @@ fn masked(text: &str) -> String {
     text
 }
 
-/// After every `mark`, puts a word in the place of as many bytes as `of` says.
-fn replace(text: &mut String, mark: &str, of: impl Fn(&str) -> Option<(usize, &'static str)>) {
+/// After every `prefix`, replaces as many bytes as `replacement` returns by the word it returns.
+fn replace(
+    text: &mut String,
+    prefix: &str,
+    replacement: impl Fn(&str) -> Option<(usize, &'static str)>,
+) {
     let mut from = 0;
-    while let Some(at) = text[from..].find(mark).map(|at| from + at + mark.len()) {
-        if let Some((length, word)) = of(&text[at..]) {
+    while let Some(at) = text[from..].find(prefix).map(|at| from + at + prefix.len()) {
+        if let Some((length, word)) = replacement(&text[at..]) {
             text.replace_range(at..at + length, word);
         }
         from = at;
     }
 }
 
-/// How the shards of `settle` go: so long, and then well or not.
+/// How the handler of `settle` behaves: how long it takes, and whether it fails.
 #[derive(Debug, Clone, Copy)]
-struct Way {
-    takes: Duration,
-    fails: bool,
+struct HandlerBehaviour {
+    duration: Duration,
+    is_failing: bool,
 }
 
-struct Meeting;
+struct NoopOnceListener;
 
 #[async_trait]
-impl OnceListener for Meeting {
+impl OnceListener for NoopOnceListener {
     async fn before(&self, _: &Execution) -> Result<(), Failure> {
         Ok(())
     }
@@ -171,64 +175,68 @@ impl OnceListener for Meeting {
     }
 }
 
-/// A cluster, what it writes, and how its shards go.
-struct Stage {
+/// A cluster, its writes, and the behaviour of its handler.
+struct Scenario {
     cluster: Cluster,
     writes: Writes,
-    way: Arc<Mutex<Way>>,
+    behaviour: Arc<Mutex<HandlerBehaviour>>,
 }
 
-impl Stage {
+impl Scenario {
     async fn new() -> Self {
-        let way = Way { takes: Duration::ZERO, fails: false };
+        let behaviour = HandlerBehaviour { duration: Duration::ZERO, is_failing: false };
         Self {
             cluster: Cluster::at(NOON).await,
             writes: Writes::default(),
-            way: Arc::new(Mutex::new(way)),
+            behaviour: Arc::new(Mutex::new(behaviour)),
         }
     }
 
-    fn go(&self, takes: Duration, fails: bool) {
-        *self.way.lock().unwrap() = Way { takes, fails };
+    fn set_behaviour(&self, duration: Duration, is_failing: bool) {
+        *self.behaviour.lock().unwrap() = HandlerBehaviour { duration, is_failing };
     }
 
     fn admin(&self) -> Admin {
         let registry = Arc::clone(self.cluster.registry());
-        let noting = Noting { registry, writes: Arc::clone(&self.writes) };
-        Admin::on(Arc::new(noting)).randomness(Arc::new(Counting(AtomicU64::new(9_000_000))))
+        let recording = RecordingRegistry { registry, writes: Arc::clone(&self.writes) };
+        Admin::new(Arc::new(recording))
+            .randomness(Arc::new(CountingRandomness(AtomicU64::new(9_000_000))))
     }
 
-    async fn node(&mut self, number: u64) -> Running {
-        let way = Arc::clone(&self.way);
+    async fn node(&mut self, number: u64) -> RunningNode {
+        let behaviour = Arc::clone(&self.behaviour);
         let settle = move |_: Shard| {
-            let way = *way.lock().unwrap();
+            let behaviour = *behaviour.lock().unwrap();
             async move {
-                tokio::time::sleep(way.takes).await;
-                if way.fails { Err(std::io::Error::other("no")) } else { Ok(()) }
+                tokio::time::sleep(behaviour.duration).await;
+                if behaviour.is_failing { Err(std::io::Error::other("no")) } else { Ok(()) }
             }
         };
         let quick = |_: Shard| async { Ok::<(), std::io::Error>(()) };
         let writes = Arc::clone(&self.writes);
         let node = self.cluster.node(|node| {
-            let ping = yearly("ping").prop("http.uri", "http://127.0.0.1:9").unwrap();
+            let ping = yearly_job("ping").prop("http.uri", "http://127.0.0.1:9").unwrap();
             node.labels("zone=a")
-                .randomness(Arc::new(Counting(AtomicU64::new(number * 1_000_000))))
-                .through(move |registry| Arc::new(Noting { registry, writes }))
-                .with(NodeJob::code(settling(), settle).java_class("com.acme.Settle"))
-                .with(NodeJob::code(meeting(), quick).once(Arc::new(Meeting)))
-                .job(wandering(), quick)
-                .script(yearly("backup").prop("script.command.line", "true").unwrap())
+                .randomness(Arc::new(CountingRandomness(AtomicU64::new(number * 1_000_000))))
+                .wrap_registry(move |registry| Arc::new(RecordingRegistry { registry, writes }))
+                .with(NodeJob::code(settle_job(), settle).java_class("com.acme.Settle"))
+                .with(
+                    NodeJob::code(once_listener_job(), quick)
+                        .once_listener(Arc::new(NoopOnceListener)),
+                )
+                .job(balanced_job(), quick)
+                .script(yearly_job("backup").prop("script.command.line", "true").unwrap())
                 .http(ping.prop("http.method", "GET").unwrap())
         });
         node.await.unwrap()
     }
 
-    async fn until(&mut self, time: &str) {
+    async fn advance_to(&mut self, time: &str) {
         self.cluster.advance_to(&format!("2026-11-15T{time}Z")).await;
     }
 
-    /// Everything that was written, one path after the other.
-    fn written(&self) -> String {
+    /// All writes as text, by path.
+    fn report(&self) -> String {
         let mut text = String::new();
         for (path, writes) in &*self.writes.lock().unwrap() {
             let _ = writeln!(text, "{path}");
@@ -240,44 +248,44 @@ impl Stage {
     }
 }
 
-/// Taken over when a node dies, made up for when it is late.
-fn settling() -> Job {
+/// A job with failover and misfire compensation.
+fn settle_job() -> Job {
     Job::named("settle")
         .unwrap()
         .cron("0 * * * * ?")
         .unwrap()
         .shards(2)
-        .if_node_dies(Failover::TakeOver)
+        .failover(Failover::TakeOver)
         .max_time_diff(MaxTimeDiff::seconds(60))
 }
 
-/// With a listener that is called once for every fire.
-fn meeting() -> Job {
+/// A job with a once-listener.
+fn once_listener_job() -> Job {
     Job::named("meet").unwrap().cron("0 * * * * ?").unwrap().shards(2)
 }
 
-/// Its one shard goes from server to server.
-fn wandering() -> Job {
+/// A job whose only shard moves from server to server.
+fn balanced_job() -> Job {
     let job = Job::named("wander").unwrap().cron("0 * * * * ?").unwrap();
     job.strategy(&Strategy::SingleShardingBalance)
 }
 
-/// Never runs here.
-fn yearly(name: &str) -> Job {
+/// A job that never fires during the test.
+fn yearly_job(name: &str) -> Job {
     Job::named(name).unwrap().cron("0 0 0 1 1 ?").unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn registry_writes_match_the_golden_file() {
-    let mut stage = Stage::new().await;
+    let mut scenario = Scenario::new().await;
     let (settle, meet): (JobName, JobName) = ("settle".parse().unwrap(), "meet".parse().unwrap());
-    let first = stage.node(1).await;
-    let second = stage.node(2).await;
-    stage.until("12:01:30").await;
+    let first = scenario.node(1).await;
+    let second = scenario.node(2).await;
+    scenario.advance_to("12:01:30").await;
 
-    // Triggered, with everything that can be said, and in Java's words.
-    let admin = stage.admin();
-    let ask = Ask {
+    // A trigger with all its fields, and one as Java writes it.
+    let admin = scenario.admin();
+    let ask = TriggerRequest {
         run: Some(RunId::triggered(7)),
         at: Some("2026-11-14T00:00:00Z".parse().unwrap()),
         shards: BTreeSet::from([0]),
@@ -285,35 +293,35 @@ async fn registry_writes_match_the_golden_file() {
         by: Some("ann".to_owned()),
     };
     admin.trigger(&settle, ask).await.unwrap();
-    stage.until("12:01:40").await;
-    admin.trigger(&settle, Ask::default()).await.unwrap();
-    stage.until("12:01:50").await;
+    scenario.advance_to("12:01:40").await;
+    admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
+    scenario.advance_to("12:01:50").await;
 
-    // Late, then cancelled; then a failure.
-    stage.go(Duration::from_secs(90), false);
-    stage.until("12:03:15").await;
+    // A misfire, then a cancellation, then a failure.
+    scenario.set_behaviour(Duration::from_secs(90), false);
+    scenario.advance_to("12:03:15").await;
     admin.cancel(&settle, &BTreeSet::new()).await.unwrap();
-    stage.go(Duration::ZERO, true);
-    stage.until("12:05:30").await;
+    scenario.set_behaviour(Duration::ZERO, true);
+    scenario.advance_to("12:05:30").await;
 
-    // A node dies while it runs; the other one takes over.
-    stage.go(Duration::from_secs(20), false);
-    stage.until("12:06:05").await;
+    // A node dies during a run; the other node takes over.
+    scenario.set_behaviour(Duration::from_secs(20), false);
+    scenario.advance_to("12:06:05").await;
     drop(second);
-    stage.until("12:07:50").await;
+    scenario.advance_to("12:07:50").await;
 
-    // Switched off and on: a shard, a server, a job. Edited, and removed.
+    // Disable and enable a shard, a server and a job; then edit and remove a job.
     admin.disable_shard(&settle, 1).await.unwrap();
     admin.enable_shard(&settle, 1).await.unwrap();
     admin.disable_server("10.0.0.1", Some(&settle)).await.unwrap();
     admin.enable_server("10.0.0.1", Some(&settle)).await.unwrap();
     admin.disable(&meet).await.unwrap();
     admin.enable(&meet).await.unwrap();
-    let plan = admin.plan(Edit::of(yearly("nightly").shards(3))).await.unwrap();
+    let plan = admin.plan(Edit::new(yearly_job("nightly").shards(3))).await.unwrap();
     admin.apply(&plan).await.unwrap();
-    stage.until("12:08:50").await;
+    scenario.advance_to("12:08:50").await;
     first.stop().await;
     admin.remove(&settle, false).await.unwrap();
 
-    golden!("registry-writes.txt", stage.written());
+    golden!("registry-writes.txt", scenario.report());
 }

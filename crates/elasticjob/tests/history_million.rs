@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::history::{
-    ExecutionFilter, HistoryUrl, Named, OutputPosition, Retention, RunFilter, RunState, Span,
+    ExecutionFilter, HistoryUrl, NameKind, OutputPosition, Retention, RunFilter, RunState, Span,
     Store, TraceFilter,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -111,7 +111,7 @@ async fn queries_on_a_million_executions_use_indexes() {
         ),
         (
             "SELECT id FROM JOB_EXECUTION_LOG INDEXED BY ELASTICJOB_LOG_FOREIGN WHERE run_id IS NULL AND is_success = 0 AND start_time > 7",
-            "the ancestor's rows",
+            "all rows of Java",
         ),
     ] {
         let plan = plan(&mut connection, sql).await;
@@ -154,7 +154,7 @@ fn plan_problem(sql: &str, plan: &[String]) -> Option<&'static str> {
     // Rows of one job, or one row, are few.
     let found = ["_FOREIGN_FAILED", "(job_name=?", "(id=?"];
     let is_found = plan.iter().any(|step| found.iter().any(|part| step.contains(part)));
-    (is_failed && !is_found).then_some("the ancestor's rows")
+    (is_failed && !is_found).then_some("all rows of Java")
 }
 
 /// The tables of a statement and their aliases.
@@ -243,7 +243,7 @@ async fn run_every_query(store: &Store, runs: i64) {
         let filter = TraceFilter { job, span, ..TraceFilter::default() };
         quickly("how many traces", store.trace_count(&filter)).await;
     }
-    for named in [Named::ExecutedJob, Named::Ip, Named::TracedJob] {
+    for named in [NameKind::ExecutedJob, NameKind::Ip, NameKind::TracedJob] {
         quickly("names", store.names(named, "job-1")).await;
         quickly("names without a match", store.names(named, "xyz")).await;
     }

@@ -12,10 +12,11 @@ use std::{
 use elasticjob::{
     Job, Node, Shard,
     history::{
-        Counts, ExecutionFilter, HistoryUrl, Recorder, Retention, RunFilter, RunState, Store, Worth,
+        Counts, ExecutionFilter, HistoryUrl, Importance, Recorder, Retention, RunFilter, RunState,
+        Store,
     },
     job::Retry,
-    node::Running,
+    node::RunningNode,
     runtime::{Clock, SystemClock},
 };
 use tempfile::TempDir;
@@ -26,7 +27,7 @@ const JOBS: usize = 10;
 const SHARDS: u32 = 4;
 /// Default length of the outage, in fires of each job.
 const FIRES: usize = 10;
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Run, shard, attempt.
 type AttemptKey = (String, i64, i64);
@@ -40,11 +41,11 @@ impl SeenAttempts {
     fn handle(&self, shard: &Shard) -> Result<(), String> {
         let number = i64::from(shard.attempt.number.get());
         let last = format!("job-{}", JOBS - 1);
-        let is_good = (shard.item != 3 || number > 1)
+        let succeeds = (shard.item != 3 || number > 1)
             && shard.run.to_string().split('/').next() != Some(&last);
-        let tried = (shard.run.to_string(), shard.item.into(), number);
-        self.0.lock().unwrap().push((tried, is_good));
-        if is_good { Ok(()) } else { Err(format!("no {number}")) }
+        let attempt = (shard.run.to_string(), shard.item.into(), number);
+        self.0.lock().unwrap().push((attempt, succeeds));
+        if succeeds { Ok(()) } else { Err(format!("no {number}")) }
     }
 
     fn runs(&self) -> usize {
@@ -55,13 +56,13 @@ impl SeenAttempts {
     /// Waits until this many more runs have started.
     async fn wait(&self, more: usize) {
         let until = self.runs() + more;
-        wait("runs begin", || (self.runs() >= until).then_some(())).await;
+        wait("runs start", || (self.runs() >= until).then_some(())).await;
     }
 }
 
 /// Waits until `probe` returns something.
 async fn wait<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let deadline = SystemClock.monotonic() + PATIENCE;
+    let deadline = SystemClock.monotonic() + TIMEOUT;
     loop {
         if let Some(seen) = probe() {
             return seen;
@@ -75,14 +76,14 @@ fn fires() -> usize {
     env::var("HISTORY_OUTAGE").map_or(FIRES, |seconds| seconds.parse().unwrap())
 }
 
-fn counts(node: &Running) -> Counts {
+fn counts(node: &RunningNode) -> Counts {
     node.recording().unwrap().counts()[0].1
 }
 
 /// Runs a node under load, stops and restarts the database, and compares what the handlers saw with history.
 async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut()) {
     let url: HistoryUrl = url.parse().unwrap();
-    let registry = Server::start(Config::ephemeral()).await.unwrap();
+    let registry = Server::start(Config::in_memory()).await.unwrap();
     let (folder, seen) = (TempDir::new().unwrap(), SeenAttempts::default());
     let recorder = Recorder::new().database(url.clone(), Retention::default()).spill(folder.path());
     let mut node =
@@ -91,13 +92,13 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
         let retry =
             Retry::attempts(2).backoff(Duration::from_millis(10), Duration::from_millis(10));
         let job = Job::named(&format!("job-{number}")).unwrap().shards(SHARDS);
-        let job = job.cron("* * * * * ?").unwrap().if_shard_fails(retry);
+        let job = job.cron("* * * * * ?").unwrap().retry(retry);
         let seen = seen.clone();
         node = node.job(job, move |shard: Shard| std::future::ready(seen.handle(&shard)));
     }
     let node = node.start().await.unwrap();
     seen.wait(JOBS * 3).await;
-    wait("something is kept", || (counts(&node).recorded > 0).then_some(())).await;
+    wait("events are stored", || (counts(&node).recorded > 0).then_some(())).await;
 
     tokio::task::block_in_place(&mut stop);
     seen.wait(JOBS * fires()).await;
@@ -111,31 +112,31 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
     node.stop().await;
 
     assert!(meanwhile.failures > 0, "{meanwhile:?}");
-    assert!(Worth::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
+    assert!(Importance::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
     let store = Store::open(&url).await.unwrap();
     let seen = seen.0.lock().unwrap().clone();
     let expected: BTreeMap<AttemptKey, bool> = seen.iter().cloned().collect();
     assert_eq!(expected.len(), seen.len(), "nothing ran twice");
-    let kept = kept(&store).await;
-    assert_eq!(kept.len(), expected.len(), "attempts in {url}");
-    assert_eq!(kept.into_iter().collect::<BTreeMap<_, _>>(), expected);
+    let stored = stored(&store).await;
+    assert_eq!(stored.len(), expected.len(), "attempts in {url}");
+    assert_eq!(stored.into_iter().collect::<BTreeMap<_, _>>(), expected);
     check_runs(&store, &expected).await;
 }
 
 /// All stored attempts.
-async fn kept(store: &Store) -> Vec<(AttemptKey, bool)> {
+async fn stored(store: &Store) -> Vec<(AttemptKey, bool)> {
     let mut filter = ExecutionFilter { limit: Some(10_000), ..ExecutionFilter::default() };
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     loop {
         let page = store.executions(&filter).await.unwrap();
         for row in page.rows {
             assert!(row.outcome.is_some() && row.complete_time.is_some(), "{row:?}");
-            let tried = (row.run_id.unwrap(), row.sharding_item, row.attempt.unwrap());
-            kept.push((tried, row.success));
+            let attempt = (row.run_id.unwrap(), row.sharding_item, row.attempt.unwrap());
+            stored.push((attempt, row.success));
         }
         match page.next {
             Some(next) => filter.after = Some(next),
-            None => return kept,
+            None => return stored,
         }
     }
 }
@@ -147,8 +148,8 @@ async fn check_runs(store: &Store, expected: &BTreeMap<AttemptKey, bool>) {
     let ids: BTreeSet<&str> = expected.keys().map(|(run, ..)| run.as_str()).collect();
     assert_eq!(runs.iter().map(|run| run.run_id.as_str()).collect::<BTreeSet<_>>(), ids);
     for run in &runs {
-        let is_bad = run.job_name == format!("job-{}", JOBS - 1);
-        let state = if is_bad { RunState::Failed } else { RunState::Done };
+        let fails = run.job_name == format!("job-{}", JOBS - 1);
+        let state = if fails { RunState::Failed } else { RunState::Done };
         assert_eq!((run.state, run.shards), (state, SHARDS.into()), "{run:?}");
     }
 }

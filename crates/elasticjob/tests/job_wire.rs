@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, env, fmt::Write, fs, time::Duration};
 
 use elasticjob::job::{
-    CatchUp, Context, Failover, Instance, InstanceId, ItemParameters, Job, JobName, LeaseLoss,
-    Legacy, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding, Retry, Spelling,
+    CatchUp, Context, Failover, Instance, InstanceId, ItemParameters, Job, JobName, KeySpelling,
+    LeaseLoss, LegacyJob, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding, Retry,
     Strategy, keys,
 };
 use proptest::{
@@ -63,8 +63,8 @@ fn job_from_java_settings(input: &Value) -> Job {
             ("shardingItemParameters", _) => job.items(text()).unwrap(),
             ("jobParameter", _) => job.parameter(text()),
             ("monitorExecution", _) => job.monitor(Monitor::Nothing),
-            ("failover", _) => job.if_node_dies(Failover::TakeOver),
-            ("misfire", _) => job.if_late(Misfire::Skip),
+            ("failover", _) => job.failover(Failover::TakeOver),
+            ("misfire", _) => job.misfire(Misfire::Skip),
             ("maxTimeDiffSeconds", _) => job.max_time_diff(MaxTimeDiff::seconds(number())),
             ("reconcileIntervalMinutes", _) => job.reconcile(Reconcile::minutes(number())),
             ("jobShardingStrategyType", _) => job.strategy(&Strategy::Odevity),
@@ -81,7 +81,7 @@ fn job_from_java_settings(input: &Value) -> Job {
                 .iter()
                 .fold(job, |job, (key, value)| job.prop(key, value.as_str().unwrap()).unwrap()),
             ("disabled", _) => job.disabled(),
-            ("overwrite", _) => job.if_stored_differs(Overwrite::LocalWins),
+            ("overwrite", _) => job.overwrite(Overwrite::LocalWins),
             ("label", _) => job.label(text()),
             ("staticSharding", _) => job.resharding(Resharding::Static),
             other => panic!("{other:?}"),
@@ -228,7 +228,7 @@ staticSharding: false
 fn configuration_of_3_0_4_keeps_its_spelling() {
     let document = read("{jobName: j, shardingTotalCount: 1, jobExecutorServiceHandlerType: CPU}");
 
-    assert_eq!(document.spelling, Spelling::UpTo304);
+    assert_eq!(document.spelling, KeySpelling::UpTo304);
     assert!(document.to_yaml().contains("\njobExecutorServiceHandlerType: CPU\n"));
     assert!(!document.to_yaml().contains("jobExecutorThreadPoolSizeProviderType"));
 }
@@ -345,9 +345,9 @@ prop_compose! {
         if flags[6] {
             job = job
                 .timeout(Duration::from_millis(timeout))
-                .if_shard_fails(Retry::attempts(attempts).backoff(Duration::from_millis(timeout), Duration::from_mins(1)))
-                .if_nobody_was_there(CatchUp::All { window: Duration::from_secs(window) })
-                .if_lease_is_lost(LeaseLoss::Continue)
+                .retry(Retry::attempts(attempts).backoff(Duration::from_millis(timeout), Duration::from_mins(1)))
+                .catch_up(CatchUp::All { window: Duration::from_secs(window) })
+                .on_lease_loss(LeaseLoss::Continue)
                 .strategy(&Strategy::Weighted)
                 .handler("shop::settle");
         }
@@ -387,7 +387,7 @@ proptest! {
     #[test]
     fn reading_never_panics_on_text(text in "(?s).{0,200}|[a-zA-Z0-9 :\\n'\"|>{}\\[\\],&*!?%#@`~<=-]{0,120}") {
         let _ = Job::read(&name("j"), text.as_bytes());
-        let _ = Legacy::read(&name("j"), text.as_bytes());
+        let _ = LegacyJob::read(&name("j"), text.as_bytes());
         let _ = Instance::read(&name("j"), &"1.2.3.4@-@5".parse().unwrap(), text.as_bytes());
         let _ = text.parse::<ItemParameters>();
         let _ = text.parse::<InstanceId>();
@@ -396,7 +396,7 @@ proptest! {
     #[test]
     fn reading_never_panics_on_bytes(bytes in vec(any::<u8>(), 0..100)) {
         let _ = Job::read(&name("j"), &bytes);
-        let _ = Legacy::read(&name("j"), &bytes);
+        let _ = LegacyJob::read(&name("j"), &bytes);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Nodes that run jobs, from the front door. On the memory registry; every second, because that is the finest a cron can say.
+//! Nodes through their public interface, on the memory registry. Jobs fire every second, the shortest interval of a cron expression.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,13 +8,13 @@ use std::{
 
 use elasticjob::{
     job::{Job, Misfire, Shard},
-    node::{Node, NodeError, NodeJob, Running},
+    node::{Node, NodeError, NodeJob, RunningNode},
     registry::{Registry, SessionState, memory::MemoryServer},
     runtime::{CancelReason, SystemClock},
 };
 use tokio::sync::mpsc;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn registry(server: &MemoryServer) -> Arc<dyn Registry> {
     Arc::new(server.join("shop".parse().unwrap()).await.unwrap())
@@ -30,38 +30,38 @@ fn job(shards: u32) -> Job {
         .unwrap()
 }
 
-/// A node whose handler reports every shard it is given.
-async fn reporting(
+/// Starts a node whose handler sends every shard to the test.
+async fn start_reporting_node(
     server: &MemoryServer,
     job: Job,
     host: u8,
-    tell: mpsc::UnboundedSender<(u8, Shard)>,
-) -> Running {
+    sender: mpsc::UnboundedSender<(u8, Shard)>,
+) -> RunningNode {
     let handler = move |shard: Shard| {
-        let tell = tell.clone();
-        async move { tell.send((host, shard)).map_err(|_| std::io::Error::other("nobody listens")) }
+        let sender = sender.clone();
+        async move { sender.send((host, shard)).map_err(|_| std::io::Error::other("receiver closed")) }
     };
     let node = Node::on(registry(server).await).address([10, 0, 0, host].into()).job(job, handler);
     node.start().await.unwrap()
 }
 
-async fn next(told: &mut mpsc::UnboundedReceiver<(u8, Shard)>) -> (u8, Shard) {
-    tokio::time::timeout(PATIENCE, told.recv()).await.expect("a shard runs").expect("open")
+async fn next(receiver: &mut mpsc::UnboundedReceiver<(u8, Shard)>) -> (u8, Shard) {
+    tokio::time::timeout(TIMEOUT, receiver.recv()).await.expect("a shard runs").expect("open")
 }
 
 #[tokio::test]
-async fn two_nodes_share_the_shards_of_every_fire_and_each_runs_once() {
+async fn two_nodes_share_every_fire_and_each_shard_runs_once() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let nodes = [
-        reporting(&server, job(4), 1, tell.clone()).await,
-        reporting(&server, job(4), 2, tell).await,
+        start_reporting_node(&server, job(4), 1, sender.clone()).await,
+        start_reporting_node(&server, job(4), 2, sender).await,
     ];
 
-    // The first fires may fall into the dealing; then every one is whole.
+    // The first fires may be incomplete because of sharding; later fires are complete.
     let mut fires: BTreeMap<String, BTreeSet<(u8, u32)>> = BTreeMap::new();
     while fires.values().filter(|shards| shards.len() == 4).count() < 3 {
-        let (host, shard) = next(&mut told).await;
+        let (host, shard) = next(&mut receiver).await;
         let first = fires.entry(shard.run.to_string()).or_default().insert((host, shard.item));
         assert!(first, "{} of {} ran twice on one node", shard.item, shard.run);
     }
@@ -79,14 +79,14 @@ async fn two_nodes_share_the_shards_of_every_fire_and_each_runs_once() {
 }
 
 #[tokio::test]
-async fn a_shard_knows_what_it_is_and_its_token_grows() {
+async fn shard_carries_its_context_and_a_growing_token() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
-    let node = reporting(&server, job(2), 1, tell).await;
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let node = start_reporting_node(&server, job(2), 1, sender).await;
 
     let mut tokens = Vec::new();
     while tokens.len() < 3 {
-        let (_, shard) = next(&mut told).await;
+        let (_, shard) = next(&mut receiver).await;
         if shard.item == 1 {
             assert_eq!(shard.parameter.as_deref(), Some("Shanghai"));
             assert_eq!((shard.total.get(), shard.job.as_str()), (2, "settle"));
@@ -99,7 +99,7 @@ async fn a_shard_knows_what_it_is_and_its_token_grows() {
 }
 
 #[tokio::test]
-async fn a_running_node_tells_how_its_registry_stands() {
+async fn running_node_reports_its_session_state() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry = registry(&server).await;
     let node = Node::on(Arc::clone(&registry)).start().await.unwrap();
@@ -108,17 +108,17 @@ async fn a_running_node_tells_how_its_registry_stands() {
     assert_eq!(states.next().await, Some(SessionState::Connected(registry.session().id())));
     node.stop().await;
 
-    assert_eq!(states.next().await, None, "it is closed with the node");
+    assert_eq!(states.next().await, None, "the session ends with the node");
 }
 
 #[tokio::test]
-async fn a_panic_fails_its_shard_and_nothing_else() {
+async fn panic_fails_its_shard_and_nothing_else() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let handler = move |shard: Shard| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
-            tell.send(shard.item).map_err(|_| std::io::Error::other("nobody listens"))?;
+            sender.send(shard.item).map_err(|_| std::io::Error::other("receiver closed"))?;
             assert_ne!(shard.item, 0, "shard 0 always panics");
             Ok::<(), std::io::Error>(())
         }
@@ -127,7 +127,7 @@ async fn a_panic_fails_its_shard_and_nothing_else() {
 
     let mut runs = [0; 2];
     while runs[0] < 2 || runs[1] < 2 {
-        let item = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+        let item = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
         runs[item as usize] += 1;
     }
 
@@ -135,26 +135,26 @@ async fn a_panic_fails_its_shard_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn stopping_lets_what_runs_finish_and_leaves_nothing_behind() {
+async fn stopped_node_finishes_its_runs_and_leaves_no_nodes() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (started, mut begun) = mpsc::unbounded_channel();
+    let (started_sender, mut started_receiver) = mpsc::unbounded_channel();
     let finished = Arc::new(Mutex::new(0));
     let count = Arc::clone(&finished);
     let handler = move |_: Shard| {
-        let (started, count) = (started.clone(), Arc::clone(&count));
+        let (started_sender, count) = (started_sender.clone(), Arc::clone(&count));
         async move {
-            started.send(()).map_err(|_| std::io::Error::other("nobody listens"))?;
+            started_sender.send(()).map_err(|_| std::io::Error::other("receiver closed"))?;
             tokio::time::sleep(Duration::from_millis(300)).await;
             *count.lock().unwrap() += 1;
             Ok::<(), std::io::Error>(())
         }
     };
     let node = Node::on(registry(&server).await).job(job(1), handler).start().await.unwrap();
-    tokio::time::timeout(PATIENCE, begun.recv()).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, started_receiver.recv()).await.unwrap().unwrap();
 
     node.stop().await;
 
-    assert_eq!(*finished.lock().unwrap(), 1, "it was let finish, and nothing new was started");
+    assert_eq!(*finished.lock().unwrap(), 1, "the run finished, and no other started");
     let observer = registry(&server).await;
     for path in ["/shop/settle/instances", "/shop/settle/leader/election"] {
         let children = observer.children(&path.parse().unwrap()).await.unwrap().unwrap();
@@ -167,33 +167,30 @@ async fn stopping_lets_what_runs_finish_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_is_due_while_the_last_run_is_not_over_runs_right_after_once() {
+async fn misfire_during_a_run_is_compensated_once_right_after() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let handler = move |shard: Shard| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
-            tell.send(shard.due_at).map_err(|_| std::io::Error::other("nobody listens"))?;
+            sender.send(shard.due_at).map_err(|_| std::io::Error::other("receiver closed"))?;
             tokio::time::sleep(Duration::from_millis(2_500)).await;
             Ok::<(), std::io::Error>(())
         }
     };
-    let late = job(1).if_late(Misfire::RunOnce);
+    let late = job(1).misfire(Misfire::RunOnce);
     let node = Node::on(registry(&server).await).job(late, handler).start().await.unwrap();
 
-    let first = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
-    let second = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    let first = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
+    let second = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
     node.stop().await;
 
     let apart = second.duration_since(first).as_secs();
-    assert!(
-        (2..=3).contains(&apart),
-        "of those that passed the newest counts: {first} and {second}"
-    );
+    assert!((2..=3).contains(&apart), "only the newest missed fire runs: {first} and {second}");
 }
 
 #[tokio::test]
-async fn a_job_registered_twice_is_refused_by_name() {
+async fn job_registered_twice_is_refused_by_name() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let nothing = |_: Shard| async { Ok::<(), std::io::Error>(()) };
 
@@ -201,13 +198,13 @@ async fn a_job_registered_twice_is_refused_by_name() {
 
     let refused = node.start().await.err();
     assert!(
-        matches!(&refused, Some(NodeError::Twice { job, .. }) if job == "settle"),
+        matches!(&refused, Some(NodeError::DuplicateJob { job, .. }) if job == "settle"),
         "{refused:?}"
     );
 }
 
 #[tokio::test]
-async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() {
+async fn script_job_gets_the_context_as_its_last_argument() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let folder = tempfile::tempdir().unwrap();
     let (script, out) = (folder.path().join("job.sh"), folder.path().join("out"));
@@ -216,7 +213,7 @@ async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() 
     let job = job(1).prop("script.command.line", command).unwrap();
 
     let node = Node::on(registry(&server).await).script(job).start().await.unwrap();
-    let written = tokio::time::timeout(PATIENCE, async {
+    let written = tokio::time::timeout(TIMEOUT, async {
         while !out.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -236,16 +233,16 @@ async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() 
 }
 
 #[tokio::test]
-async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out() {
+async fn run_is_cancelled_before_its_unrenewed_lease_expires() {
     let server = MemoryServer::new(Arc::new(SystemClock)).session_timeout(Duration::from_secs(2));
     let registry = server.join("shop".parse().unwrap()).await.unwrap();
     let link = registry.link();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let handler = move |shard: Shard| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
-            let _ = tell.send(None);
-            let _ = tell.send(Some(shard.cancel().cancelled().await));
+            let _ = sender.send(None);
+            let _ = sender.send(Some(shard.cancel().cancelled().await));
             Ok::<(), std::io::Error>(())
         }
     };
@@ -255,11 +252,11 @@ async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out
         .start()
         .await
         .unwrap();
-    let begun = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
-    assert_eq!(begun, None);
+    let started = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
+    assert_eq!(started, None);
 
     link.cut();
-    let reason = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    let reason = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
 
     assert_eq!(reason, Some(CancelReason::LeaseLost));
     link.heal();
@@ -267,24 +264,24 @@ async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out
 }
 
 #[tokio::test]
-async fn jobs_come_and_go_while_the_node_runs() {
+async fn jobs_can_be_added_and_removed_while_the_node_runs() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let node = Node::on(registry(&server).await).start().await.unwrap();
     let handler = move |shard: Shard| {
-        let tell = tell.clone();
-        async move { tell.send(shard.item).map_err(|_| std::io::Error::other("nobody listens")) }
+        let sender = sender.clone();
+        async move { sender.send(shard.item).map_err(|_| std::io::Error::other("receiver closed")) }
     };
     let settle = || NodeJob::code(job(1), handler.clone());
 
     node.add(settle()).await.unwrap();
     let twice = node.add(settle()).await.unwrap_err();
-    assert!(matches!(&twice, NodeError::Twice { job, .. } if job == "settle"), "{twice}");
-    assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some(0));
+    assert!(matches!(&twice, NodeError::DuplicateJob { job, .. } if job == "settle"), "{twice}");
+    assert_eq!(tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap(), Some(0));
     assert_eq!(node.jobs(), [job(1).name]);
 
     assert!(node.remove(&job(1).name).await);
-    assert!(!node.remove(&job(1).name).await, "it is gone already");
+    assert!(!node.remove(&job(1).name).await, "the job is removed already");
     assert!(node.jobs().is_empty());
     let instances = "/shop/settle/instances".parse().unwrap();
     let observer = registry(&server).await;
@@ -292,14 +289,18 @@ async fn jobs_come_and_go_while_the_node_runs() {
         observer.children(&instances).await.unwrap().unwrap_or_default(),
         Vec::<String>::new()
     );
-    while told.try_recv().is_ok() {}
+    while receiver.try_recv().is_ok() {}
     node.add(settle()).await.unwrap();
-    assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some(0), "it is back");
+    assert_eq!(
+        tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap(),
+        Some(0),
+        "it runs again"
+    );
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_url_that_is_wrong_is_told_when_the_node_starts() {
+async fn invalid_url_is_reported_when_the_node_starts() {
     let error =
         Node::join("zookeeper://127.0.0.1:2181/shop?colour=red").start().await.err().unwrap();
 

@@ -13,13 +13,13 @@ use async_trait::async_trait;
 use elasticjob::{
     Job, Node, NodeJob, Shard,
     coordination::{
-        sharding::{Dealer, Situation},
-        tree::{JobTree, Part},
+        sharding::{ShardingInput, ShardingStrategy},
+        tree::{JobTree, ShardNode},
     },
     execution::{DataflowJob, Execution, Failure, Listener},
-    job::{CatchUp, Failover, MaxTimeDiff, Misfire, Monitor, Reason, Strategy},
-    node::Running,
-    registry::{Expected, memory::MemoryServer},
+    job::{CatchUp, Failover, MaxTimeDiff, Misfire, Monitor, RunReason, Strategy},
+    node::RunningNode,
+    registry::{ExpectedVersion, memory::MemoryServer},
     runtime::{Clock, Monotonic},
     testing::Cluster,
 };
@@ -28,7 +28,7 @@ use jiff::Timestamp;
 const NOON: &str = "2026-11-15T12:00:00Z";
 
 /// One attempt: due time, server, shard, reason.
-type Attempt = (String, String, u32, Reason);
+type Attempt = (String, String, u32, RunReason);
 
 #[derive(Clone, Default)]
 struct RunLog(Arc<Mutex<Vec<Attempt>>>);
@@ -63,7 +63,7 @@ impl RunLog {
         attempts
     }
 
-    fn due_times(&self) -> Vec<(String, Reason)> {
+    fn due_times(&self) -> Vec<(String, RunReason)> {
         self.take().into_iter().map(|(due, _, _, reason)| (due, reason)).collect()
     }
 }
@@ -76,13 +76,13 @@ fn tree(cluster: &Cluster) -> JobTree {
     JobTree::new(cluster.registry().namespace(), &"settle".parse().unwrap()).unwrap()
 }
 
-async fn node(cluster: &mut Cluster, job: Job, log: &RunLog, span: Duration) -> Running {
+async fn node(cluster: &mut Cluster, job: Job, log: &RunLog, span: Duration) -> RunningNode {
     cluster.node(|node| node.job(job, log.handler_taking(span))).await.unwrap()
 }
 
 async fn configure(cluster: &mut Cluster, job: Job) {
     let path = tree(cluster).config();
-    cluster.registry().set(&path, job.to_yaml().into(), Expected::Any).await.unwrap();
+    cluster.registry().set(&path, job.to_yaml().into(), ExpectedVersion::Any).await.unwrap();
     cluster.settle().await;
 }
 
@@ -92,12 +92,12 @@ async fn misfires_during_a_run_are_compensated_once_right_after() {
     let _node = node(&mut cluster, every("0 0/2 * * * ?"), &log, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:06:59Z").await;
-    assert_eq!(log.due_times(), [("12:02:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:02:00".into(), RunReason::Due)]);
     cluster.advance_to("2026-11-15T12:07:01Z").await;
 
     assert_eq!(
         log.due_times(),
-        [("12:06:00".into(), Reason::Misfire)],
+        [("12:06:00".into(), RunReason::Misfire)],
         "12:04 and 12:06 are compensated by one run"
     );
 }
@@ -105,14 +105,14 @@ async fn misfires_during_a_run_are_compensated_once_right_after() {
 #[tokio::test(start_paused = true)]
 async fn fires_during_a_run_are_skipped_without_misfire() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
-    let job = every("0 0/2 * * * ?").if_late(Misfire::Skip);
+    let job = every("0 0/2 * * * ?").misfire(Misfire::Skip);
     let _node = node(&mut cluster, job, &log, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:08:01Z").await;
 
     assert_eq!(
         log.due_times(),
-        [("12:02:00".into(), Reason::Due), ("12:08:00".into(), Reason::Due)]
+        [("12:02:00".into(), RunReason::Due), ("12:08:00".into(), RunReason::Due)]
     );
 }
 
@@ -126,7 +126,7 @@ async fn fires_due_while_no_instance_was_up_follow_the_catch_up_policy() {
     ];
     for (policy, missed) in expected {
         let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
-        let job = every("0 * * * * ?").if_nobody_was_there(policy);
+        let job = every("0 * * * * ?").catch_up(policy);
         let first = node(&mut cluster, job.clone(), &log, Duration::ZERO).await;
         cluster.advance_to("2026-11-15T12:02:30Z").await;
         first.stop().await;
@@ -137,17 +137,17 @@ async fn fires_due_while_no_instance_was_up_follow_the_catch_up_policy() {
         cluster.advance(Duration::from_secs(1)).await;
 
         let missed: Vec<_> =
-            missed.iter().map(|due| ((*due).to_owned(), Reason::CatchUp)).collect();
+            missed.iter().map(|due| ((*due).to_owned(), RunReason::CatchUp)).collect();
         assert_eq!(log.due_times(), missed, "{policy}");
         cluster.advance_to("2026-11-15T12:10:01Z").await;
-        assert_eq!(log.due_times(), [("12:10:00".into(), Reason::Due)], "{policy}");
+        assert_eq!(log.due_times(), [("12:10:00".into(), RunReason::Due)], "{policy}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_shard_is_taken_over_at_once_and_only_once() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
-    let job = every("0 0 * * * ?").shards(2).if_node_dies(Failover::TakeOver);
+    let job = every("0 0 * * * ?").shards(2).failover(Failover::TakeOver);
     let duration = Duration::from_mins(10);
     let _first = node(&mut cluster, job.clone(), &log, duration).await;
     let second = node(&mut cluster, job, &log, duration).await;
@@ -159,7 +159,7 @@ async fn lost_shard_is_taken_over_at_once_and_only_once() {
     drop(second);
     cluster.settle().await;
 
-    let again = ("13:00:00".into(), "10.0.0.1".into(), *lost, Reason::Failover);
+    let again = ("13:00:00".into(), "10.0.0.1".into(), *lost, RunReason::Failover);
     assert_eq!(log.take(), [again], "the survivor runs it next to its own shard");
     cluster.advance_to("2026-11-15T13:59:59Z").await;
     assert!(log.take().is_empty());
@@ -239,8 +239,8 @@ async fn single_sharding_balance_moves_the_shard_to_the_next_server() {
 #[derive(Debug)]
 struct AllToTheLast;
 
-impl Dealer for AllToTheLast {
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String> {
+impl ShardingStrategy for AllToTheLast {
+    fn assign(&self, situation: &ShardingInput<'_>) -> Vec<String> {
         let last = situation.candidates.iter().map(|candidate| candidate.id.clone()).max();
         vec![last.unwrap_or_default(); situation.total as usize]
     }
@@ -298,7 +298,7 @@ async fn streaming_run_ends_when_its_shard_is_reassigned() {
 
     let mut owners = Vec::new();
     for shard in 0..2 {
-        let path = tree(&cluster).shard(shard, Part::Owner);
+        let path = tree(&cluster).shard(shard, ShardNode::Owner);
         let owner = cluster.registry().get(&path).await.unwrap().unwrap();
         owners.push(String::from_utf8(owner.data.to_vec()).unwrap()[..8].to_owned());
     }
@@ -315,23 +315,23 @@ async fn configuration_changes_take_effect_without_restart() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let _node = node(&mut cluster, every("0 * * * * ?"), &log, Duration::from_secs(30)).await;
     cluster.advance_to("2026-11-15T12:01:10Z").await;
-    let running = tree(&cluster).shard(0, Part::Running);
+    let running = tree(&cluster).shard(0, ShardNode::Running);
     assert!(cluster.registry().exists(&running).await.unwrap().is_some());
 
     configure(&mut cluster, every("0 * * * * ?").monitor(Monitor::Nothing)).await;
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
-    assert_eq!(log.due_times(), [("12:01:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:01:00".into(), RunReason::Due)]);
     configure(&mut cluster, every("0 0/5 * * * ?").shards(2)).await;
     cluster.advance_to("2026-11-15T12:05:40Z").await;
     assert_eq!(
         log.due_times(),
-        [("12:05:00".into(), Reason::Due), ("12:05:00".into(), Reason::Due)],
+        [("12:05:00".into(), RunReason::Due), ("12:05:00".into(), RunReason::Due)],
         "past fires of the new schedule were never due"
     );
     // 14:30 in GMT+2 is 12:30 UTC.
     configure(&mut cluster, every("0 30 14 * * ?").zone("GMT+2:00").unwrap()).await;
     cluster.advance_to("2026-11-15T12:30:01Z").await;
-    assert_eq!(log.due_times(), [("12:30:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:30:00".into(), RunReason::Due)]);
 
     let mut disabled = every("0 * * * * ?");
     disabled.disabled = true;
@@ -342,7 +342,7 @@ async fn configuration_changes_take_effect_without_restart() {
     cluster.advance_to("2026-11-15T12:41:01Z").await;
     assert_eq!(
         log.due_times(),
-        [("12:41:00".into(), Reason::Due)],
+        [("12:41:00".into(), RunReason::Due)],
         "fires while disabled are not compensated"
     );
 }
@@ -390,8 +390,7 @@ async fn trigger_during_a_triggered_run_runs_the_job_once_more() {
 #[tokio::test(start_paused = true)]
 async fn orphaned_shards_are_all_taken_over_even_without_misfire() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
-    let job =
-        every("0 0 * * * ?").shards(4).if_node_dies(Failover::TakeOver).if_late(Misfire::Skip);
+    let job = every("0 0 * * * ?").shards(4).failover(Failover::TakeOver).misfire(Misfire::Skip);
     let mut nodes = Vec::new();
     for _ in 0..3 {
         nodes.push(node(&mut cluster, job.clone(), &log, Duration::from_mins(10)).await);
@@ -412,7 +411,7 @@ async fn orphaned_shards_are_all_taken_over_even_without_misfire() {
     assert!(
         again
             .iter()
-            .all(|(_, server, _, reason)| server == "10.0.0.1" && *reason == Reason::Failover)
+            .all(|(_, server, _, reason)| server == "10.0.0.1" && *reason == RunReason::Failover)
     );
     let mut shards: Vec<u32> = again.into_iter().map(|(_, _, shard, _)| shard).collect();
     shards.sort_unstable();
@@ -430,6 +429,9 @@ async fn misfire_of_a_moving_shard_is_compensated_by_its_next_owner() {
 
     cluster.advance_to("2026-11-15T12:22:00Z").await;
 
-    let due_times: Vec<(String, Reason)> = log.due_times();
-    assert_eq!(due_times, [("12:10:00".into(), Reason::Due), ("12:20:00".into(), Reason::Misfire)]);
+    let due_times: Vec<(String, RunReason)> = log.due_times();
+    assert_eq!(
+        due_times,
+        [("12:10:00".into(), RunReason::Due), ("12:20:00".into(), RunReason::Misfire)]
+    );
 }

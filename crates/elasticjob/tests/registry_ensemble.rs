@@ -1,17 +1,17 @@
 //! Tests that need an ensemble: a leader that dies under load, and a follower that is cut off from its leader.
 
-mod ground;
+mod backends;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use backends::Wire;
 use elasticjob::{
     registry::{
         Create, Error, Event, Registry, Watch, ZooKeeperSettings, Zxid, zookeeper::ZooKeeper,
     },
     runtime::{Clock, SystemClock},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
-use ground::Wire;
 use testbed::Ensemble;
 
 /// Limit for every wait.

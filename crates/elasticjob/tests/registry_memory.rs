@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elasticjob::{
     registry::memory::MemoryServer, registry_conformance, runtime::SystemClock,
-    testing::conformance::MemoryGround,
+    testing::conformance::MemoryTestServer,
 };
 
-registry_conformance!(memory, MemoryGround::new(MemoryServer::new(Arc::new(SystemClock))));
+registry_conformance!(memory, MemoryTestServer::new(MemoryServer::new(Arc::new(SystemClock))));

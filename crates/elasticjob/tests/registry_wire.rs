@@ -1,11 +1,11 @@
 //! Registry conformance over TCP: tinykeeper, a real ZooKeeper, and a real ensemble of three.
 
-mod ground;
+mod backends;
 
 use std::{sync::LazyLock, time::Duration};
 
+use backends::Wire;
 use elasticjob::registry_conformance;
-use ground::Wire;
 use testbed::{Ensemble, ZooKeeper};
 use tinykeeper::server::{Config, Server};
 
@@ -17,7 +17,7 @@ static ENSEMBLE: LazyLock<Ensemble> = LazyLock::new(Ensemble::start);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn tinykeeper_ground() -> Wire<Server> {
-    let mut config = Config::ephemeral();
+    let mut config = Config::in_memory();
     config.min_session_timeout = Duration::from_millis(100);
     let server = Server::start(config).await.unwrap();
     Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION_TIMEOUT }

@@ -8,7 +8,7 @@ use elasticjob::{
     coordination::member::JoinError,
     execution::Listener,
     job::{Handler, Job, JobName, Misfire, Overwrite, Shard},
-    node::{Node, NodeError, NodeJob, Running},
+    node::{Node, NodeError, NodeJob, RunningNode},
     registry::{Registry, memory::MemoryServer},
     runtime::SystemClock,
 };
@@ -44,7 +44,7 @@ async fn wait_until(condition: impl Fn() -> bool) {
     tokio::time::timeout(TIMEOUT, waiting).await.expect("condition within the timeout");
 }
 
-async fn running(server: &MemoryServer) -> Running {
+async fn running(server: &MemoryServer) -> RunningNode {
     Node::on(registry(server).await).start().await.unwrap()
 }
 
@@ -54,17 +54,17 @@ async fn revised_job_is_stored_only_if_it_overwrites() {
     let (observer, node) = (registry(&server).await, running(&server).await);
     node.add(NodeJob::script(script("echo a"))).await.unwrap();
 
-    assert!(node.revise(script("echo b")).await.unwrap());
+    assert!(node.update(script("echo b")).await.unwrap());
     assert_eq!(
         stored(&*observer).await.as_deref(),
         Some("echo a"),
         "the stored configuration wins"
     );
-    let overwriting = script("echo c").if_stored_differs(Overwrite::LocalWins);
-    assert!(node.revise(overwriting).await.unwrap());
+    let overwriting = script("echo c").overwrite(Overwrite::LocalWins);
+    assert!(node.update(overwriting).await.unwrap());
     assert_eq!(stored(&*observer).await.as_deref(), Some("echo c"));
 
-    assert!(!node.revise(Job::named("nobody").unwrap()).await.unwrap());
+    assert!(!node.update(Job::named("unknown").unwrap()).await.unwrap());
     assert!(!node.has_ended(&name()));
     node.stop().await;
 }
@@ -75,12 +75,12 @@ async fn revising_a_removed_job_does_not_recreate_it() {
     let (observer, node) = (registry(&server).await, running(&server).await);
     node.add(NodeJob::script(script("echo a"))).await.unwrap();
 
-    Admin::on(Arc::clone(&observer)).remove(&name(), true).await.unwrap();
+    Admin::new(Arc::clone(&observer)).remove(&name(), true).await.unwrap();
     wait_until(|| node.has_ended(&name())).await;
     assert!(node.is_ready(), "the removal was requested");
 
-    let overwriting = script("echo b").if_stored_differs(Overwrite::LocalWins);
-    assert!(!node.revise(overwriting).await.unwrap());
+    let overwriting = script("echo b").overwrite(Overwrite::LocalWins);
+    assert!(!node.update(overwriting).await.unwrap());
     assert_eq!(stored(&*observer).await, None);
     assert!(node.remove(&name()).await, "the node still knew the job");
     assert!(!node.has_ended(&name()));
@@ -92,7 +92,7 @@ async fn registry_job_uses_the_stored_configuration_or_fails() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (observer, node) = (registry(&server).await, running(&server).await);
     let stale = || {
-        let job = script("echo stale").if_stored_differs(Overwrite::LocalWins);
+        let job = script("echo stale").overwrite(Overwrite::LocalWins);
         NodeJob::script(job).from_registry()
     };
 
@@ -101,8 +101,8 @@ async fn registry_job_uses_the_stored_configuration_or_fails() {
     let root = observer.namespace().path().join("backup").unwrap();
     assert!(observer.exists(&root).await.unwrap().is_none(), "nothing was created");
 
-    let admin = Admin::on(Arc::clone(&observer));
-    let plan = admin.plan(Edit::of(script("echo a")).handler(Handler::Script)).await.unwrap();
+    let admin = Admin::new(Arc::clone(&observer));
+    let plan = admin.plan(Edit::new(script("echo a")).handler(Handler::Script)).await.unwrap();
     admin.apply(&plan).await.unwrap();
     node.add(stale()).await.unwrap();
     assert_eq!(stored(&*observer).await.as_deref(), Some("echo a"), "nothing is overwritten");
@@ -113,8 +113,8 @@ async fn registry_job_uses_the_stored_configuration_or_fails() {
 async fn registry_job_removed_during_session_loss_is_not_recreated() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let observer = registry(&server).await;
-    let admin = Admin::on(Arc::clone(&observer));
-    let edit = || Edit::of(script("echo a")).handler(Handler::Script);
+    let admin = Admin::new(Arc::clone(&observer));
+    let edit = || Edit::new(script("echo a")).handler(Handler::Script);
     admin.apply(&admin.plan(edit()).await.unwrap()).await.unwrap();
     let member = server.join("shop".parse().unwrap()).await.unwrap();
     let link = member.link();
@@ -144,7 +144,7 @@ impl Listener for MissedFires {
 async fn skipped_fire_is_reported_to_listeners() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    let slow = Job::named("slow").unwrap().cron("* * * * * ?").unwrap().if_late(Misfire::Skip);
+    let slow = Job::named("slow").unwrap().cron("* * * * * ?").unwrap().misfire(Misfire::Skip);
     let handler = |shard: Shard| async move {
         shard.cancel().cancelled().await;
         Ok::<(), std::io::Error>(())

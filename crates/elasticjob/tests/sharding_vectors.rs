@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elasticjob::{
-    coordination::sharding::{Candidate, Dealer, Situation},
+    coordination::sharding::{Candidate, ShardingInput, ShardingStrategy},
     job::Strategy,
 };
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn shards_are_assigned_as_java_assigns_them() {
             case[key].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
         };
         let candidates: Vec<Candidate> = ids("instances").into_iter().map(Candidate::new).collect();
-        let situation = Situation {
+        let situation = ShardingInput {
             job: case["job"].as_str().unwrap(),
             total: u32::try_from(case["total"].as_u64().unwrap()).unwrap(),
             candidates: &candidates,
@@ -31,7 +31,7 @@ fn shards_are_assigned_as_java_assigns_them() {
         ] {
             // Nothing was recorded where Java itself fails.
             if case[name].is_array() {
-                assert_eq!(strategy.deal(&situation), ids(name), "{name}: {line}");
+                assert_eq!(strategy.assign(&situation), ids(name), "{name}: {line}");
                 checked += 1;
             }
         }

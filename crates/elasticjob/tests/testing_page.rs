@@ -1,4 +1,4 @@
-//! What docs/testing.md shows, run.
+//! Runs the code of docs/testing.md.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,9 +29,9 @@ async fn settle(orders: Orders, shard: Shard) -> Result<(), std::io::Error> {
 #[tokio::test(start_paused = true)]
 async fn every_city_is_settled_once_a_night() {
     let orders = Orders::default();
-    let book = orders.clone();
+    let handler_orders = orders.clone();
     let mut cluster = Cluster::at("2026-11-15T00:00:00Z").await;
-    let handler = move |shard| settle(book.clone(), shard);
+    let handler = move |shard| settle(handler_orders.clone(), shard);
     let _node = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
 
     cluster.advance_to("2026-11-15T02:00:00Z").await;
@@ -42,10 +42,10 @@ async fn every_city_is_settled_once_a_night() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_node_dies_the_next_night_is_the_others() {
+async fn survivor_runs_all_shards_after_a_node_dies() {
     let orders = Orders::default();
-    let book = orders.clone();
-    let handler = move |shard| settle(book.clone(), shard);
+    let handler_orders = orders.clone();
+    let handler = move |shard| settle(handler_orders.clone(), shard);
     let mut cluster = Cluster::at("2026-11-15T00:00:00Z").await;
     let first = cluster.node(|node| node.job(nightly(), handler.clone())).await.unwrap();
     let _second = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
@@ -64,7 +64,7 @@ async fn when_a_node_dies_the_next_night_is_the_others() {
 }
 
 #[test]
-fn what_the_page_shows_is_what_runs_here() {
+fn code_of_the_testing_page_is_in_this_file() {
     let (page, here) = (include_str!("../../../docs/testing.md"), include_str!("testing_page.rs"));
 
     let shown: Vec<&str> = page.split("```rust\n").skip(1).collect();

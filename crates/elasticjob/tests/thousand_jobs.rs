@@ -1,4 +1,4 @@
-//! A thousand jobs in one process, on a real ZooKeeper. Alone in its file, because it counts what the whole process has.
+//! A thousand jobs in one process, on a real ZooKeeper. The only test in its file, because it measures the whole process.
 
 use std::{collections::BTreeMap, fs, sync::Arc, thread, time::Duration};
 
@@ -11,35 +11,35 @@ use jiff::Timestamp;
 use testbed::ZooKeeper;
 use tokio::sync::mpsc;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const JOBS: usize = 1_000;
-/// Kibibytes, twice the bar: a build for tests takes more. The bar itself is held by `make bench`.
-const MEMORY: usize = 2 * 50_000_000 / 1024;
+/// Twice the documented limit, because a test build takes more memory. `make bench` checks the limit itself.
+const MAX_RESIDENT_KIB: usize = 2 * 50_000_000 / 1024;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_thousand_jobs_take_few_threads_and_little_memory() {
+async fn thousand_jobs_take_few_threads_and_little_memory() {
     let server = ZooKeeper::start();
     let settings = ZooKeeperSettings::new([server.address().into()], "shop".parse().unwrap());
     let registry = zookeeper::ZooKeeper::connect(&settings).await.unwrap();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let mut node = Node::on(Arc::new(registry));
     for number in 0..JOBS {
         let name = format!("job-{number}");
         let job = Job::named(&name).unwrap().cron("0/5 * * * * ?").unwrap().shards(4);
-        let tell = tell.clone();
+        let sender = sender.clone();
         node = node.job(job, move |shard: Shard| {
-            let told = tell.send(shard.due_at);
-            async move { told.map_err(|_| std::io::Error::other("nobody listens")) }
+            let result = sender.send(shard.due_at);
+            async move { result.map_err(|_| std::io::Error::other("receiver closed")) }
         });
     }
 
     let node = node.start().await.unwrap();
-    // Two fires of all of them, whole.
+    // Two complete fires of all jobs.
     let mut fires: BTreeMap<Timestamp, usize> = BTreeMap::new();
     while fires.values().filter(|shards| **shards == 4 * JOBS).count() < 2 {
-        let heard = tokio::time::timeout(PATIENCE, told.recv()).await;
-        let due_at = heard.unwrap_or_else(|_| panic!("shards run: {fires:?}")).unwrap();
+        let next = tokio::time::timeout(TIMEOUT, receiver.recv()).await;
+        let due_at = next.unwrap_or_else(|_| panic!("timed out; fires so far: {fires:?}")).unwrap();
         *fires.entry(due_at).or_default() += 1;
     }
     let (threads, resident) = (status("Threads"), status("VmRSS"));
@@ -47,10 +47,10 @@ async fn a_thousand_jobs_take_few_threads_and_little_memory() {
 
     let processors = thread::available_parallelism().map_or(1, usize::from);
     assert!(threads <= 2 * processors + 4, "{threads} threads on {processors} processors");
-    assert!(resident < MEMORY, "{resident} KiB resident");
+    assert!(resident < MAX_RESIDENT_KIB, "{resident} KiB resident");
 }
 
-/// A number the kernel keeps about this process.
+/// A number from `/proc/self/status`.
 fn status(name: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines().filter_map(|line| line.split_once(':'));

@@ -26,9 +26,10 @@ pub enum Dst {
 
 /// Text that is not a daylight saving rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("DST rule {text:?} is unknown; hint: use default or quartz")]
+#[error("DST rule {text:?} is unknown")]
 pub struct DstError {
     pub text: String,
+    pub hint: String,
 }
 
 impl FromStr for Dst {
@@ -38,7 +39,7 @@ impl FromStr for Dst {
         match text {
             "default" => Ok(Dst::Default),
             "quartz" => Ok(Dst::Quartz),
-            _ => Err(DstError { text: text.to_owned() }),
+            _ => Err(DstError { text: text.to_owned(), hint: "use default or quartz".to_owned() }),
         }
     }
 }

@@ -87,11 +87,12 @@ impl fmt::Display for Field {
 /// assert_eq!(error.part, "24");
 /// assert_eq!(
 ///     error.to_string(),
-///     r#"cron "0 0 24 * * ?": hours "24" is out of range; hint: hours are 0 to 23"#
+///     r#"cron "0 0 24 * * ?": hours "24" is out of range"#
 /// );
+/// assert_eq!(error.hint, "hours are 0 to 23");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cron {text:?}: {}{problem}; hint: {hint}", Location { field: *field, part })]
+#[error("cron {text:?}: {}{problem}", Location { field: *field, part })]
 pub struct CronError {
     /// The expression.
     pub text: String,

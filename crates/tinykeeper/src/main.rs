@@ -51,7 +51,8 @@ async fn main() -> ExitCode {
     match serve(options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tinykeeper: {}", with_causes(&error));
+            let hint = error.hint().map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+            eprintln!("tinykeeper: {}{hint}", with_causes(&error));
             ExitCode::FAILURE
         }
     }

@@ -40,7 +40,7 @@ const CASES: u32 = 400;
 fn random_operations_give_the_same_results_as_zookeeper() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut config = ServerConfig::ephemeral();
+    let mut config = ServerConfig::in_memory();
     config.min_session_timeout = Duration::from_millis(400);
     config.sweep_interval = Duration::from_hours(1);
     let server = runtime.block_on(Server::start(config)).unwrap();

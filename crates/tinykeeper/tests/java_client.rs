@@ -32,7 +32,7 @@ const COMMANDS: &[&str] = &[
 #[ignore = "needs a real ZooKeeper: make test"]
 async fn java_client_prints_the_same_as_with_zookeeper() {
     let zookeeper = ZooKeeper::start();
-    let tinykeeper = Server::start(Config::ephemeral()).await.unwrap();
+    let tinykeeper = Server::start(Config::in_memory()).await.unwrap();
 
     let theirs =
         tokio::task::spawn_blocking(move || zookeeper_shell(zookeeper.address(), COMMANDS));

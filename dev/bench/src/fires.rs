@@ -1,9 +1,9 @@
-//! What a fire costs, without a history, with one that is only told, and with one that is kept.
+//! Measures the processor time of a fire: without history, with a sink that only counts events, and with a SQLite database.
 //!
-//! The same jobs, all due every second, on a registry in memory, so that nothing but this process works. What is compared is the processor's time of this process for
-//! each fire, all three ways in turn. Told is what a job's own process cannot do without: events, queue, batches, to a sink that counts them. Kept is the
-//! same into a file of SQLite's, as `run` does by default; there the database works in this process, too, with PostgreSQL or MariaDB it works elsewhere. Counts
-//! are asserted: everything that happens is recorded, and nothing is dropped.
+//! The same jobs, all due every second, run on a registry in memory, so that only this process works. The benchmark compares the processor time of
+//! this process per fire, for the three modes in turn. The counting sink shows the cost that every history has in the process of the job: events,
+//! queue, batches. The SQLite file is the default of `run`; its database works in this process too, while PostgreSQL and MariaDB work elsewhere.
+//! Counts are asserted: every event is recorded, and none is dropped.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    history::{Event, HistoryUrl, Recorder, Retention, Sink, SinkError, Worth},
+    history::{Event, HistoryUrl, Importance, Recorder, Retention, Sink, SinkError},
     job::{Job, Shard},
     node::Node,
     registry::memory::MemoryServer,
@@ -24,87 +24,90 @@ use elasticjob::{
 
 use tempfile::TempDir;
 
-use crate::{BoxError, machine, say, stopwatch::Stopwatch};
+use crate::{BoxError, machine, print_line, stopwatch::Stopwatch};
 
 const JOBS: usize = 250;
 const SHARDS: u32 = 4;
-/// How long each way is looked at, and how often.
+/// Duration and number of the measurements of each mode.
 const SPAN: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 
-/// Counts what it is given.
 #[derive(Default)]
-struct Counting(AtomicU64);
+struct CountingSink(AtomicU64);
 
 #[async_trait]
-impl Sink for Counting {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+impl Sink for CountingSink {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         self.0.fetch_add(batch.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 }
 
-/// What becomes of what happens.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Untold,
-    Told,
-    Kept,
+enum HistoryMode {
+    Off,
+    CountingSink,
+    Sqlite,
 }
 
-/// What one look saw.
-struct Seen {
+struct Measurement {
     shards: u64,
     busy: Duration,
-    kept: u64,
+    recorded: u64,
     dropped: u64,
 }
 
-/// Runs it; `true` when every bar was met.
+/// Runs the benchmark. Returns whether every target was met.
 pub(crate) async fn run() -> Result<bool, BoxError> {
-    say(&format!(
+    print_line(&format!(
         "{JOBS} jobs of {SHARDS} shards, all due every second, on a registry in memory; {}\n",
         machine::line()
     ));
-    let mut ways = [Duration::ZERO; 3];
+    let mut busy = [Duration::ZERO; 3];
     let mut fires = [0.0; 3];
     let mut is_complete = true;
     for _ in 0..ROUNDS {
-        for (place, way) in [Way::Untold, Way::Told, Way::Kept].into_iter().enumerate() {
-            let seen = look(way).await?;
-            ways[place] += seen.busy;
+        let modes = [HistoryMode::Off, HistoryMode::CountingSink, HistoryMode::Sqlite];
+        for (index, mode) in modes.into_iter().enumerate() {
+            let measurement = measure(mode).await?;
+            busy[index] += measurement.busy;
             #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-            let count = seen.shards as f64 / f64::from(SHARDS);
-            fires[place] += count;
-            // A beginning and an end for each shard, three traces for each fire.
-            let expected = seen.shards * 2 + seen.shards / u64::from(SHARDS) * 3;
-            is_complete &= way == Way::Untold || (seen.dropped == 0 && seen.kept >= expected);
+            let count = measurement.shards as f64 / f64::from(SHARDS);
+            fires[index] += count;
+            // A start and an end for each shard, and three traces for each fire.
+            let expected = measurement.shards * 2 + measurement.shards / u64::from(SHARDS) * 3;
+            is_complete &= mode == HistoryMode::Off
+                || (measurement.dropped == 0 && measurement.recorded >= expected);
         }
     }
-    let [without, told, kept] = [0, 1, 2].map(|way| ways[way].as_secs_f64() * 1e6 / fires[way]);
-    say("| a fire of 4 shards | processor time | |");
-    say("|---|---|---|");
-    say(&format!("| without history | {without:.0} µs | |"));
-    say(&format!("| with history, told | {told:.0} µs | {:.2} times |", told / without));
-    say(&format!("| with history, kept in SQLite | {kept:.0} µs | {:.2} times |", kept / without));
+    let [off, counting, sqlite] =
+        [0, 1, 2].map(|mode| busy[mode].as_secs_f64() * 1e6 / fires[mode]);
+    print_line("| a fire of 4 shards | processor time | |");
+    print_line("|---|---|---|");
+    print_line(&format!("| without history | {off:.0} µs | |"));
+    print_line(&format!(
+        "| with a counting sink | {counting:.0} µs | {:.2} times |",
+        counting / off
+    ));
+    print_line(&format!("| with history in SQLite | {sqlite:.0} µs | {:.2} times |", sqlite / off));
     if !is_complete {
-        say("MISSED  not everything that happened was recorded");
+        print_line("MISSED  not every event was recorded");
     }
     Ok(is_complete)
 }
 
-async fn look(way: Way) -> Result<Seen, BoxError> {
+async fn measure(mode: HistoryMode) -> Result<Measurement, BoxError> {
     let folder = TempDir::new()?;
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry = server.join("bench".parse()?).await?;
-    let (ran, sink) = (Arc::new(AtomicU64::new(0)), Arc::new(Counting::default()));
+    let (ran, sink) = (Arc::new(AtomicU64::new(0)), Arc::new(CountingSink::default()));
     let mut node = Node::on(Arc::new(registry)).address(std::net::Ipv4Addr::LOCALHOST);
-    node = match way {
-        Way::Untold => node,
-        Way::Told => {
+    node = match mode {
+        HistoryMode::Off => node,
+        HistoryMode::CountingSink => {
             node.history(Recorder::new().sink("counting", Arc::clone(&sink) as Arc<dyn Sink>))
         }
-        Way::Kept => {
+        HistoryMode::Sqlite => {
             let url = HistoryUrl::sqlite(folder.path().join("history.db"));
             let recorder = Recorder::new().database(url, Retention::default());
             node.history(recorder.spill(folder.path().join("waiting")))
@@ -125,9 +128,13 @@ async fn look(way: Way) -> Result<Seen, BoxError> {
     let (shards, busy) = (ran.load(Ordering::Relaxed) - before, stopwatch.busy());
     let recording = running.recording().cloned();
     running.stop().await;
-    // After the end: by then all of it is there.
+    // After the node has stopped, all events are recorded.
     let counts = recording.map(|recording| recording.counts()[0].1).unwrap_or_default();
-    let dropped = Worth::ALL.into_iter().map(|worth| counts.dropped(worth)).sum();
-    let kept = if way == Way::Told { sink.0.load(Ordering::Relaxed) } else { counts.recorded };
-    Ok(Seen { shards, busy, kept, dropped })
+    let dropped = Importance::ALL.into_iter().map(|worth| counts.dropped(worth)).sum();
+    let recorded = if mode == HistoryMode::CountingSink {
+        sink.0.load(Ordering::Relaxed)
+    } else {
+        counts.recorded
+    };
+    Ok(Measurement { shards, busy, recorded, dropped })
 }

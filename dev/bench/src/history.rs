@@ -1,41 +1,41 @@
-//! How fast history is written: sustained shard-events per second into each database.
+//! Measures how fast history is written: sustained shard events per second into each database.
 //!
-//! A shard-event is a beginning or an end of a shard of a run with four of them; beginnings and ends come in batches of their own, as a recorder
-//! that keeps up tells them. The databases wait for no disk, but for SQLite, which does what it does at home.
+//! A shard event is the start or the end of one shard of a run with four shards. Starts and ends come in separate batches, as a recorder that keeps
+//! up sends them. The databases do not wait for the disk, except for SQLite, which has its default settings.
 
 use std::sync::Arc;
 
 use elasticjob::{
-    history::{Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Store},
+    history::{AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Store},
     job::{FencingToken, Fire, Job, Shard},
 };
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use testbed::{MariaDb, Postgres};
 
-use crate::{BoxError, machine, say, stopwatch::Stopwatch};
+use crate::{BoxError, machine, print_line, stopwatch::Stopwatch};
 
 const SHARDS: u32 = 4;
-/// Runs in a batch.
+/// Runs per batch.
 const RUNS: usize = 125;
-/// Batches of beginnings, and as many of ends.
+/// Number of batches of starts, and of batches of ends.
 const BATCHES: usize = 40;
-/// Events per second: a hundred jobs of four shards that run every second are 800.
-const BAR: f64 = 2_000.0;
+/// Events per second: a hundred jobs of four shards that run every second make 800.
+const MIN_RATE: f64 = 2_000.0;
 
-/// Runs it; `true` when every bar was met.
+/// Runs the benchmark. Returns whether every target was met.
 pub(crate) async fn run() -> Result<bool, BoxError> {
     let folder = TempDir::new()?;
     let (postgres, mariadb) =
         tokio::task::spawn_blocking(|| (Postgres::start(), MariaDb::start())).await?;
     let events = BATCHES * RUNS * SHARDS as usize * 2;
-    say(&format!(
-        "{events} shard-events in batches of {}, one writer; {}\n",
+    print_line(&format!(
+        "{events} shard events in batches of {}, one writer; {}\n",
         RUNS * SHARDS as usize,
         machine::line()
     ));
-    say("| database | events/s | bar |");
-    say("|---|---|---|");
+    print_line("| database | events/s | target |");
+    print_line("|---|---|---|");
     let mut met = true;
     for (name, url) in [
         ("SQLite", HistoryUrl::sqlite(folder.path().join("history.db"))),
@@ -45,21 +45,21 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
         let store = Store::open(&url).await?;
         let stopwatch = Stopwatch::start();
         for batch in 0..BATCHES {
-            let (beginnings, ends) = batches(batch)?;
-            store.keep(&beginnings).await?;
-            store.keep(&ends).await?;
+            let (starts, ends) = batches(batch)?;
+            store.store(&starts).await?;
+            store.store(&ends).await?;
         }
         let rate = stopwatch.rate(events);
         store.close().await;
-        met &= rate >= BAR;
-        say(&format!("| {name} | {rate:.0} | ≥ {BAR:.0} |"));
+        met &= rate >= MIN_RATE;
+        print_line(&format!("| {name} | {rate:.0} | ≥ {MIN_RATE:.0} |"));
     }
     Ok(met)
 }
 
-/// Beginnings and ends of the shards of some runs.
+/// The starts and ends of the shards of some runs.
 fn batches(number: usize) -> Result<(Vec<Event>, Vec<Event>), BoxError> {
-    let (mut beginnings, mut ends) = (Vec::new(), Vec::new());
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
         let job = Job::named(&format!("job-{run}"))?.shards(SHARDS);
         let second = i64::try_from(number)?;
@@ -70,18 +70,19 @@ fn batches(number: usize) -> Result<(Vec<Event>, Vec<Event>), BoxError> {
             let token = FencingToken::new(second);
             let shard = Shard::of(&job, &fire, task, item, token);
             let at = fire.due_at + SignedDuration::from_millis(3);
-            let started = Arc::new(Started::of(&shard, Source::Schedule, "machine".into(), at));
+            let started =
+                Arc::new(AttemptStarted::of(&shard, Source::Schedule, "machine".into(), at));
             let ending = match run {
                 0 => Ending::Failed("no such order".to_owned()),
                 _ => Ending::Done,
             };
-            beginnings.push(Event::Started(Arc::clone(&started)));
-            ends.push(Event::Ended(Ended {
+            starts.push(Event::Started(Arc::clone(&started)));
+            ends.push(Event::Ended(AttemptEnded {
                 started,
                 at: at + SignedDuration::from_millis(40),
                 ending,
             }));
         }
     }
-    Ok((beginnings, ends))
+    Ok((starts, ends))
 }

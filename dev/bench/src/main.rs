@@ -1,4 +1,4 @@
-//! Benchmarks with bars: ours against the real thing, the same program against both, in one run.
+//! Benchmarks with targets: this project against the original, the same program against both, in one run.
 
 use std::{error::Error, process::ExitCode};
 
@@ -9,22 +9,22 @@ use tokio::{
 };
 
 mod console;
-mod files;
 mod fires;
 mod history;
 mod java;
 mod jobs;
 mod machine;
+mod open_files;
 mod process;
 mod registry;
 mod statistics;
 mod stopwatch;
 mod worker;
 
-/// What goes wrong in a benchmark ends it; nobody does anything different about one error than about another.
+/// Any error ends a benchmark; no caller distinguishes errors.
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Benchmarks; each ends with exit code 1 when one of its bars is missed, and with 2 when it could not be run.
+/// Benchmarks. Each exits with 1 if it misses a target, and with 2 if it could not run.
 #[derive(Debug, Parser)]
 struct Options {
     #[command(subcommand)]
@@ -33,32 +33,32 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Benchmark {
-    /// tinykeeper against ZooKeeper, and our client against zookeeper-client
+    /// tinykeeper against ZooKeeper, and its client against zookeeper-client
     Registry(registry::Options),
     /// a thousand jobs in one process, on ZooKeeper
     Jobs,
-    /// the binary elasticjob: how large it is, how soon it is ready, what it takes when nothing is due
+    /// the binary elasticjob: size, time until ready, memory when idle
     Worker,
-    /// what a fire costs, without a history and with one
+    /// processor time of a fire, with and without history
     Fires,
-    /// shard-events per second into each database
+    /// shard events per second into each database
     History,
-    /// the console before ten thousand jobs: its answers, its memory, and a list in a real browser
+    /// the console with ten thousand jobs: response times, memory, and the job list in a real browser
     Console,
-    /// ours beside the real ElasticJob: `make bench-java`
+    /// comparison with the real Java ElasticJob: `make bench-java`
     Java(java::Options),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let Options { benchmark } = Options::parse();
-    files::allow_many();
+    open_files::raise_limit();
     let mut tasks = JoinSet::new();
-    // On a worker, where a client's callers usually are: `main` itself is woken from another thread each time.
+    // On a worker thread, where callers of a client usually run: `main` itself is woken from another thread each time.
     tasks.spawn(run(benchmark));
     let ended = tokio::select! {
         ended = tasks.join_next() => ended,
-        // By the ordinary way out, so that the servers and their folders go.
+        // Return normally, so that the servers and their folders are removed.
         () = interrupted() => None,
     };
     match ended {
@@ -75,7 +75,7 @@ async fn main() -> ExitCode {
 async fn interrupted() {
     let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
     let (Ok(mut interrupted), Ok(mut terminated)) = (signal(interrupt), signal(terminate)) else {
-        // Then a signal ends us as it ends any program.
+        // Then a signal ends the process, as it ends any program.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -84,7 +84,7 @@ async fn interrupted() {
     }
 }
 
-/// Whether every bar was met.
+/// Whether every target was met.
 async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     match benchmark {
         Benchmark::Registry(options) => registry::run(options).await,
@@ -97,7 +97,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the results, for whoever runs this")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "the results are the output of this program")]
+fn print_line(line: &str) {
     println!("{line}");
 }

@@ -1,20 +1,19 @@
-//! What the kernel says about a process.
+//! Memory and threads of a process, as reported by the kernel.
 
 use std::{fs, str::FromStr};
 
 use crate::BoxError;
 
-/// Memory in use, in megabytes of a million bytes.
+/// Resident memory, in megabytes of a million bytes.
 pub(crate) fn resident(pid: u32) -> Result<f64, BoxError> {
     Ok(megabytes(status(pid, "VmRSS")?))
 }
 
-/// The most memory it ever used, in megabytes of a million bytes.
-pub(crate) fn resident_at_most(pid: u32) -> Result<f64, BoxError> {
+/// Peak resident memory, in megabytes of a million bytes.
+pub(crate) fn peak_resident(pid: u32) -> Result<f64, BoxError> {
     Ok(megabytes(status(pid, "VmHWM")?))
 }
 
-/// How many threads it has.
 pub(crate) fn threads(pid: u32) -> Result<usize, BoxError> {
     status(pid, "Threads")
 }
@@ -41,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_kb_and_means_kibibytes() {
+    fn kernel_kb_are_kibibytes() {
         let status = "Name:\ttinykeeper\nVmRSS:\t   10000 kB\nRssAnon:\t 1 kB\nThreads:\t7\n";
 
         assert!((number_in(status, "VmRSS").map(megabytes).unwrap() - 10.24).abs() < 1e-9);

@@ -1,10 +1,10 @@
-//! The one place where a benchmark asks what time it is.
+//! The only place where a benchmark reads the clock.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Measures from when it was started.
+/// Measures the time since its start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     started_at: Instant,
@@ -21,12 +21,12 @@ impl Stopwatch {
         self.started_at.elapsed()
     }
 
-    /// How long processors worked for this process.
+    /// Processor time of this process since the start.
     pub(crate) fn busy(self) -> Duration {
         busy().saturating_sub(self.busy_before)
     }
 
-    /// How many of `count` things were done in a second.
+    /// The rate per second, for `count` operations since the start.
     pub(crate) fn rate(self, count: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
         let count = count as f64;

@@ -1,8 +1,7 @@
-//! The binary `elasticjob` as people run it: how large it is, how long `run` takes from its start until it is ready, and what it takes to keep when
-//! nothing is due.
+//! The binary `elasticjob` as users run it: its size, the time until `run` is ready, and its memory when nothing is due.
 //!
-//! The registry is tinykeeper, in memory, on the same machine. Each start is a new worker in a new namespace, so it stores its job, is elected and deals.
-//! The median of the starts counts.
+//! The registry is tinykeeper, in memory, on the same machine. Each start is a new worker in a new namespace, so that it stores its job, is elected
+//! leader and assigns the shards. The median of the starts counts.
 
 use std::{
     fs,
@@ -17,34 +16,33 @@ use std::{
 use testbed::free_port;
 
 use crate::{
-    BoxError,
+    BoxError, print_line,
     process::{resident, threads},
-    registry::{Keeping, Tinykeeper, beside_us},
-    say,
+    registry::{Durability, Tinykeeper, sibling_program},
     statistics::median,
     stopwatch::Stopwatch,
 };
 
 const STARTS: usize = 15;
 /// In milliseconds.
-const READY_BAR: f64 = 100.0;
+const MAX_READY: f64 = 100.0;
 /// In megabytes.
-const SIZE_BAR: f64 = 40.0;
-/// Resident, in megabytes.
-const IDLE_BAR: f64 = 25.0;
-/// How long it has been left alone when it counts as idle.
-const IDLE: Duration = Duration::from_secs(3);
+const MAX_SIZE: f64 = 40.0;
+/// Resident memory, in megabytes.
+const MAX_IDLE: f64 = 25.0;
+/// How long the worker waits before it counts as idle.
+const IDLE_AFTER: Duration = Duration::from_secs(3);
 /// How long one start may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A job that is not due while this runs.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A job that is not due during the benchmark.
 const JOBS: &str = "elasticjob: {jobs: {hello: {cron: '0 0 0 1 1 ? 2199', shardingTotalCount: 3, props: {script.command.line: echo}}}}";
 
-/// Runs it; `true` when every bar was met.
+/// Runs the benchmark. Returns whether every target was met.
 pub(crate) fn run() -> Result<bool, BoxError> {
-    let program = beside_us("elasticjob", "elasticjob-console")?;
+    let program = sibling_program("elasticjob", "elasticjob-console")?;
     #[expect(clippy::cast_precision_loss, reason = "a file is far smaller than 2^52")]
     let size = fs::metadata(&program)?.len() as f64 / 1e6;
-    let registry = Tinykeeper::start(Keeping::InMemory)?;
+    let registry = Tinykeeper::start(Durability::InMemory)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("jobs.yml");
     fs::write(&file, JOBS)?;
@@ -55,35 +53,36 @@ pub(crate) fn run() -> Result<bool, BoxError> {
     }
     let url = format!("zookeeper://{}/idle", registry.address());
     let (worker, _) = Worker::start(&program, &file, &url)?;
-    thread::sleep(IDLE);
+    thread::sleep(IDLE_AFTER);
     let (idle, threads) = (resident(worker.0.id())?, threads(worker.0.id())?);
 
     let ready = median(starts.iter().copied());
     let slowest = starts.iter().copied().fold(0.0, f64::max);
-    say("elasticjob run with one job of three shards, on tinykeeper in memory\n");
-    say(&format!("{:<34}{size:>10.1} MB", "the binary"));
-    say(&format!(
-        "{:<34}{ready:>10.1} ms   the slowest of {STARTS} {slowest:.1} ms",
+    print_line("elasticjob run with one job of three shards, on tinykeeper in memory\n");
+    print_line(&format!("{:<34}{size:>10.1} MB", "size of the binary"));
+    print_line(&format!(
+        "{:<34}{ready:>10.1} ms   slowest of {STARTS}: {slowest:.1} ms",
         "from start to ready"
     ));
-    say(&format!("{:<34}{idle:>10.1} MB   {threads} threads", "resident when idle"));
-    let bars = [
-        (size < SIZE_BAR, format!("{size:.1} MB, less than {SIZE_BAR} expected")),
-        (ready < READY_BAR, format!("ready in {ready:.1} ms, less than {READY_BAR} expected")),
-        (idle < IDLE_BAR, format!("{idle:.1} MB resident, less than {IDLE_BAR} expected")),
+    print_line(&format!("{:<34}{idle:>10.1} MB   {threads} threads", "resident when idle"));
+    let targets = [
+        (size < MAX_SIZE, format!("{size:.1} MB, less than {MAX_SIZE} expected")),
+        (ready < MAX_READY, format!("ready in {ready:.1} ms, less than {MAX_READY} expected")),
+        (idle < MAX_IDLE, format!("{idle:.1} MB resident, less than {MAX_IDLE} expected")),
     ];
-    let missed: Vec<&String> = bars.iter().filter(|bar| !bar.0).map(|bar| &bar.1).collect();
+    let missed: Vec<&String> =
+        targets.iter().filter(|target| !target.0).map(|target| &target.1).collect();
     for missed in &missed {
-        say(&format!("MISSED  {missed}"));
+        print_line(&format!("MISSED  {missed}"));
     }
     Ok(missed.is_empty())
 }
 
-/// A worker; dropping it kills it.
+/// A worker process. Dropping it kills it.
 struct Worker(Child);
 
 impl Worker {
-    /// Starts one; how many milliseconds later it was ready.
+    /// Starts a worker. Returns the time until it was ready, in milliseconds.
     fn start(program: &Path, file: &Path, url: &str) -> Result<(Self, f64), BoxError> {
         let address = format!("127.0.0.1:{}", free_port());
         let mut command = Command::new(program);
@@ -93,7 +92,7 @@ impl Worker {
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let worker = Self(child);
         while !is_ready(&address) {
-            if stopwatch.elapsed() > PATIENCE {
+            if stopwatch.elapsed() > TIMEOUT {
                 return Err("the worker was never ready".into());
             }
             thread::sleep(Duration::from_micros(500));
@@ -104,14 +103,14 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It has ended by itself at worst.
+        // Fails only if it has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 fn is_ready(address: &str) -> bool {
-    let ask = || -> std::io::Result<bool> {
+    let request = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         write!(stream, "GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
@@ -119,5 +118,5 @@ fn is_ready(address: &str) -> bool {
         stream.read_to_string(&mut answer)?;
         Ok(answer.starts_with("HTTP/1.1 200 "))
     };
-    ask().unwrap_or(false)
+    request().unwrap_or(false)
 }

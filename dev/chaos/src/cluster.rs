@@ -1,4 +1,4 @@
-//! Workers, each with lines of its own to every server.
+//! A cluster of worker processes, each with its own proxied connection to every server.
 
 use std::{
     error::Error, io, net::SocketAddr, path::PathBuf, process::ExitStatus, sync::Arc,
@@ -8,87 +8,84 @@ use std::{
 use elasticjob::registry::{Registry, ZooKeeperSettings, zookeeper::ZooKeeper};
 use testbed::Proxy;
 
-use crate::{heard::Heard, process::Process, task::Task, worker::Orders};
+use crate::{event_log::EventLog, process::Process, step_job::StepJob, worker::WorkerConfig};
 
-/// What a cluster is made of.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// The program its workers are.
+pub struct ClusterConfig {
+    /// The executable of the workers.
     pub program: PathBuf,
-    /// Where they log.
+    /// The folder of the workers' logs.
     pub logs: PathBuf,
-    /// The servers they meet at.
+    /// The ZooKeeper servers.
     pub servers: Vec<SocketAddr>,
-    /// In which namespace.
     pub namespace: String,
-    /// How long their sessions last.
+    /// The session timeout.
     pub session: Duration,
-    /// Where their jobs write, if they do.
+    /// URL of the database that the jobs write to, if they do.
     pub database: Option<String>,
-    /// Their jobs.
-    pub tasks: Vec<Task>,
-    /// Whether they all have one address.
+    pub jobs: Vec<StepJob>,
+    /// Whether all workers register with the same address.
     pub on_one_host: bool,
 }
 
-/// Workers that can be killed, frozen and cut off. They end when this is dropped.
+/// Workers that can be killed, frozen and disconnected. Dropping the cluster kills them.
 pub struct Cluster {
-    plan: Plan,
-    heard: Heard,
-    places: Vec<Place>,
+    config: ClusterConfig,
+    events: EventLog,
+    workers: Vec<Worker>,
 }
 
-/// One worker: its lines outlast its process.
-struct Place {
-    lines: Vec<Proxy>,
+/// One worker. Its proxies survive a restart of its process.
+struct Worker {
+    proxies: Vec<Proxy>,
     process: Option<Process>,
 }
 
 impl Cluster {
-    /// Nobody yet.
-    pub fn new(plan: Plan) -> io::Result<Self> {
-        std::fs::create_dir_all(&plan.logs)?;
-        Ok(Self { plan, heard: Heard::default(), places: Vec::new() })
+    /// Creates the log folder; the cluster has no workers yet.
+    pub fn new(config: ClusterConfig) -> io::Result<Self> {
+        std::fs::create_dir_all(&config.logs)?;
+        Ok(Self { config, events: EventLog::default(), workers: Vec::new() })
     }
 
-    /// Everything any worker said.
-    pub fn heard(&self) -> &Heard {
-        &self.heard
+    /// The events of all workers.
+    pub fn events(&self) -> &EventLog {
+        &self.events
     }
 
-    /// What it is made of.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
     }
 
-    /// How many workers there are or were.
+    /// The number of workers, including stopped ones.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.workers.len()
     }
 
-    /// Whether there never was one.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.workers.is_empty()
     }
 
-    /// One more worker; its number.
+    /// Starts another worker and returns its number.
     pub async fn start(&mut self) -> io::Result<usize> {
-        let mut lines = Vec::new();
-        for server in &self.plan.servers {
-            lines.push(Proxy::start(*server).await);
+        let mut proxies = Vec::new();
+        for server in &self.config.servers {
+            proxies.push(Proxy::start(*server).await);
         }
-        self.places.push(Place { lines, process: None });
-        self.restart(self.places.len() - 1)?;
-        Ok(self.places.len() - 1)
+        self.workers.push(Worker { proxies, process: None });
+        self.restart(self.workers.len() - 1)?;
+        Ok(self.workers.len() - 1)
     }
 
-    /// Starts a worker that has ended again.
+    /// Starts a stopped or killed worker again.
     pub fn restart(&mut self, worker: usize) -> io::Result<()> {
-        let Plan { program, logs, namespace, session, database, tasks, on_one_host, .. } =
-            &self.plan;
-        let lines = &self.places[worker].lines;
-        let servers: Vec<String> = lines.iter().map(|line| line.address().to_string()).collect();
-        let orders = Orders {
+        let ClusterConfig {
+            program, logs, namespace, session, database, jobs, on_one_host, ..
+        } = &self.config;
+        let proxies = &self.workers[worker].proxies;
+        let servers: Vec<String> =
+            proxies.iter().map(|proxy| proxy.address().to_string()).collect();
+        let config = WorkerConfig {
             registry: format!(
                 "zookeeper://{}/{namespace}?sessionTimeout={}ms&connectionTimeout=1s&baseSleepTime=50ms&maxSleepTime=300ms",
                 servers.join(","),
@@ -96,42 +93,42 @@ impl Cluster {
             ),
             database: database.clone(),
             address: format!("10.0.0.{}", if *on_one_host { 1 } else { worker + 1 }),
-            tasks: tasks.clone(),
+            jobs: jobs.clone(),
         };
         let log = logs.join(format!("worker-{worker}.log"));
-        let process = Process::start(program, &orders, worker, &self.heard, &log)?;
-        self.places[worker].process = Some(process);
+        let process = Process::start(program, &config, worker, &self.events, &log)?;
+        self.workers[worker].process = Some(process);
         Ok(())
     }
 
-    /// Kills a worker; `false` if there was nobody to kill.
+    /// Kills a worker. Returns `false` if it was not running.
     pub async fn kill(&mut self, worker: usize) -> io::Result<bool> {
-        match self.places[worker].process.take() {
+        match self.workers[worker].process.take() {
             Some(process) => process.kill().await.map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// Asks a worker to stop.
+    /// Stops a worker gracefully.
     pub async fn stop(&mut self, worker: usize) -> io::Result<ExitStatus> {
-        let process = self.places[worker].process.take().ok_or(io::ErrorKind::NotFound)?;
+        let process = self.workers[worker].process.take().ok_or(io::ErrorKind::NotFound)?;
         process.stop().await
     }
 
-    /// The process of a worker.
+    /// The process of a worker, if it runs.
     pub fn process(&mut self, worker: usize) -> Option<&mut Process> {
-        self.places[worker].process.as_mut()
+        self.workers[worker].process.as_mut()
     }
 
-    /// The lines of a worker, one to each server.
-    pub fn lines(&self, worker: usize) -> &[Proxy] {
-        &self.places[worker].lines
+    /// The proxies of a worker, one for each server.
+    pub fn proxies(&self, worker: usize) -> &[Proxy] {
+        &self.workers[worker].proxies
     }
 
-    /// Somebody who looks on, on a line of its own.
+    /// A direct connection to the registry, with its own session.
     pub async fn observer(&self) -> Result<Arc<dyn Registry>, Box<dyn Error>> {
-        let servers = self.plan.servers.iter().map(|server| (*server).into());
-        let settings = ZooKeeperSettings::new(servers, self.plan.namespace.parse()?)
+        let servers = self.config.servers.iter().map(|server| (*server).into());
+        let settings = ZooKeeperSettings::new(servers, self.config.namespace.parse()?)
             .session_timeout(Duration::from_secs(10));
         Ok(Arc::new(ZooKeeper::connect(&settings).await?))
     }

@@ -1,35 +1,35 @@
-//! The proof with real processes that nothing is lost and nothing runs twice.
+//! Checks with real processes that no fire is lost and no shard runs twice.
 //!
-//! A [`Cluster`] is workers ([`worker`]), each a process with lines of its own to the servers; they write to a real database under their
-//! fencing tokens and say what they do. Whatever is done to them, what they said and what the database took is [audited](audit()) in
-//! the end:
+//! A [`Cluster`] consists of workers ([`worker`]). Each worker is a process with its own proxied connections to the servers. Workers write to a
+//! real database under their fencing tokens and print an [`Event`] for everything they do. After faults have been injected, [`audit()`] checks
+//! the events and the database:
 //!
-//! * **Nothing lost**: every fire of every shard ran, or a later one made up for it, and it is known how that ended.
-//! * **Nothing twice**: no shard is run by two at once; a run is run again only after whoever ran it is gone.
-//! * **Nothing stale**: the database took no write of a claim after it took one of a newer claim.
-//! * **Peace**: once nothing goes wrong any more, the tree is as if nothing had.
+//! * **No fire is lost**: every fire of every shard ran, or a later run compensated it, and the outcome of that run is known.
+//! * **No shard runs twice**: no two instances run a shard at once; a shard of a run runs again only after the instance that ran it is gone.
+//! * **No stale write**: the database accepted no write of a claim after it accepted one of a newer claim.
+//! * **Quiescence**: once the faults are over, the tree holds no trace of them ([`wait_until_quiescent`]).
 //!
-//! [`Storm`] does everything that can go wrong, at random from a seed; `tests/` do one thing each.
+//! [`Storm`] injects all kinds of faults, at random from a seed; the tests in `tests/` inject one each.
 
 mod audit;
 mod cluster;
 mod database;
-mod heard;
-mod peace;
+mod event;
+mod event_log;
 mod process;
-mod said;
+mod quiescence;
+mod step_job;
 mod storm;
-mod task;
 pub mod worker;
 
 pub use self::{
     audit::{Execution, Findings, audit, executions},
-    cluster::{Cluster, Plan},
-    database::{Database, Line, TABLE, WRITE},
-    heard::Heard,
-    peace::{children, settles, text},
+    cluster::{Cluster, ClusterConfig},
+    database::{Database, TABLE, WRITE, WriteAttempt},
+    event::{Event, EventKind, ExecutionKey, StartReason},
+    event_log::EventLog,
     process::Process,
-    said::{Key, Reason, Said, What},
-    storm::{Aftermath, Storm, tasks},
-    task::Task,
+    quiescence::{children, text, wait_until_quiescent},
+    step_job::StepJob,
+    storm::{Storm, StormReport, storm_jobs},
 };

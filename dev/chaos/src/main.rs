@@ -1,15 +1,14 @@
-//! `chaos storm` raises a storm and says what is left; `chaos worker` is what it starts.
+//! `chaos storm` injects faults into a cluster and reports violations; `chaos worker` is the process that it starts.
 
 use std::{env, error::Error, path::PathBuf, process::ExitCode, time::Duration};
 
 use chaos::{
-    Aftermath, Storm,
-    worker::{ORDERS, Orders, work},
+    Storm, StormReport,
+    worker::{CONFIG_VARIABLE, WorkerConfig, work},
 };
 use clap::{Parser, Subcommand};
 
-/// Everything that can go wrong, on real processes and real servers. Ends with exit code 1 when something was lost or ran twice,
-/// and with 2 when that could not be found out.
+/// Injects faults into real processes and servers. Exits with 1 if a fire was lost or a shard ran twice, and with 2 if the check itself failed.
 #[derive(Debug, Parser)]
 struct Options {
     #[command(subcommand)]
@@ -18,22 +17,22 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// raises a storm over an ensemble, a database and workers
+    /// injects faults into an ensemble and workers that write to a database
     Storm {
-        /// for how many minutes
+        /// duration in minutes
         #[arg(long, default_value_t = 5.0)]
         minutes: f64,
-        /// what it is derived from; another one each time if not given
+        /// seed of the random faults; a new one each time if not given
         #[arg(long)]
         seed: Option<u64>,
-        /// over how many workers
+        /// number of workers
         #[arg(long, default_value_t = 5)]
         workers: usize,
-        /// where the workers log
+        /// folder of the workers' logs
         #[arg(long, default_value = "target/chaos")]
         logs: PathBuf,
     },
-    /// is started by a storm, with its orders in the environment
+    /// started by `chaos storm`, with its configuration in the environment
     Worker,
 }
 
@@ -62,11 +61,15 @@ async fn worker() -> Result<(), Box<dyn Error>> {
         .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
-    let orders = env::var(ORDERS).ok().as_deref().and_then(Orders::from_text);
-    work(orders.ok_or("a worker is started by a storm; hint: chaos storm")?).await
+    let config = env::var(CONFIG_VARIABLE).ok().as_deref().and_then(WorkerConfig::from_text);
+    work(
+        config
+            .ok_or("CHAOS_WORKER_CONFIG is not set or invalid; hint: chaos storm starts workers")?,
+    )
+    .await
 }
 
-#[expect(clippy::print_stdout, reason = "the results, for whoever runs this")]
+#[expect(clippy::print_stdout, reason = "the results are the output of this program")]
 async fn storm(
     minutes: f64,
     seed: Option<u64>,
@@ -75,21 +78,21 @@ async fn storm(
 ) -> Result<bool, Box<dyn Error>> {
     let seed = seed.unwrap_or_else(rand::random);
     println!(
-        "a storm of {minutes} minutes over {workers} workers, --seed {seed}; they log to {}",
+        "storm: {minutes} minutes, {workers} workers, --seed {seed}; logs in {}",
         logs.display()
     );
-    let lasts = Duration::from_secs_f64(minutes * 60.0);
-    let storm = Storm { program: env::current_exe()?, logs, workers, lasts, seed };
-    let Aftermath { findings, faults } = storm.run().await?;
+    let duration = Duration::from_secs_f64(minutes * 60.0);
+    let storm = Storm { program: env::current_exe()?, logs, workers, duration, seed };
+    let StormReport { findings, faults } = storm.run().await?;
     for fault in &faults {
         println!("  {fault}");
     }
     println!("{findings}");
-    let shows_something = findings.taken_over > 0 && findings.refused > 0;
-    if !shows_something {
+    let is_conclusive = findings.taken_over > 0 && findings.refused > 0;
+    if !is_conclusive {
         println!(
-            "nobody died in the middle of a run, or nobody tried a stale write: this shows nothing; hint: let it last longer, with MINUTES=5"
+            "inconclusive: no failover, or no stale write was refused; hint: run longer, with MINUTES=5"
         );
     }
-    Ok(findings.wrong.is_empty() && shows_something)
+    Ok(findings.violations.is_empty() && is_conclusive)
 }

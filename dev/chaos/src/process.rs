@@ -1,4 +1,4 @@
-//! A worker as its parent holds it.
+//! The parent's handle to a worker process.
 
 use std::{
     fs::OpenOptions,
@@ -16,33 +16,33 @@ use tokio::{
 };
 
 use crate::{
-    heard::Heard,
-    said::{Said, What},
-    worker::{ORDERS, Orders},
+    event::{Event, EventKind},
+    event_log::EventLog,
+    worker::{CONFIG_VARIABLE, WorkerConfig},
 };
 
-/// How long a worker may take to end when it is asked to.
-const END: Duration = Duration::from_mins(1);
+/// How long a worker may take to exit after a signal.
+const EXIT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A worker as its parent holds it. It is killed when this is dropped.
+/// A worker process. Dropping it kills the process.
 pub struct Process {
     child: Child,
     pid: Pid,
-    listening: JoinSet<()>,
+    reader: JoinSet<()>,
 }
 
 impl Process {
-    /// Starts `program` as this worker; it logs to `log`, after what is there.
+    /// Starts `program` as worker number `worker`. Its log is appended to `log`.
     pub fn start(
         program: &Path,
-        orders: &Orders,
+        config: &WorkerConfig,
         worker: usize,
-        heard: &Heard,
+        events: &EventLog,
         log: &Path,
     ) -> io::Result<Self> {
         let mut child = Command::new(program)
             .arg("worker")
-            .env(ORDERS, orders.to_text())
+            .env(CONFIG_VARIABLE, config.to_text())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(OpenOptions::new().create(true).append(true).open(log)?)
@@ -52,61 +52,60 @@ impl Process {
         let pid = Pid::from_raw(id.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
         let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut lines = BufReader::new(stdout).lines();
-        let heard = heard.clone();
-        let mut listening = JoinSet::new();
-        listening.spawn(async move {
+        let events = events.clone();
+        let mut reader = JoinSet::new();
+        reader.spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
-                if let Some((what, at)) = What::hear(&line) {
-                    heard.push(Said { what, at, worker, pid: id });
+                if let Some((kind, at)) = EventKind::parse(&line) {
+                    events.push(Event { kind, at, worker, pid: id });
                 }
             }
         });
-        Ok(Self { child, pid, listening })
+        Ok(Self { child, pid, reader })
     }
 
-    /// Which process it is.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
-    /// Stops it where it is.
+    /// Suspends the process (SIGSTOP).
     pub fn freeze(&self) -> io::Result<()> {
         Ok(kill_process(self.pid, Signal::STOP)?)
     }
 
-    /// Lets it go on.
+    /// Resumes the process (SIGCONT).
     pub fn thaw(&self) -> io::Result<()> {
         Ok(kill_process(self.pid, Signal::CONT)?)
     }
 
-    /// Kills it (`kill -9`) and waits until everything it said is heard.
+    /// Kills the process (SIGKILL) and waits until all its events are read.
     pub async fn kill(mut self) -> io::Result<()> {
         kill_process(self.pid, Signal::KILL)?;
-        self.end().await.map(drop)
+        self.wait().await.map(drop)
     }
 
-    /// Asks it to stop and waits until it has, and everything it said is heard.
+    /// Stops the process (SIGTERM) and waits until it has exited and all its events are read.
     pub async fn stop(mut self) -> io::Result<ExitStatus> {
         kill_process(self.pid, Signal::TERM)?;
-        self.end().await
+        self.wait().await
     }
 
-    /// Whether it has ended by itself.
-    pub fn has_ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    /// The status of the process if it has already exited.
+    pub fn exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    async fn end(&mut self) -> io::Result<ExitStatus> {
-        let ended = tokio::time::timeout(END, async {
-            // Its stdin stays open: the end of it would mean that we are gone.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let exited = tokio::time::timeout(EXIT_TIMEOUT, async {
+            // Keep its stdin open: the worker takes end of file for the death of its parent.
             let stdin = self.child.stdin.take();
-            let ended = self.child.wait().await;
+            let status = self.child.wait().await;
             drop(stdin);
-            while self.listening.join_next().await.is_some() {}
-            ended
+            while self.reader.join_next().await.is_some() {}
+            status
         });
-        ended
-            .await
-            .map_err(|_| io::Error::other(format!("{:?} did not end in {END:?}", self.pid)))?
+        exited.await.map_err(|_| {
+            io::Error::other(format!("{:?} did not exit within {EXIT_TIMEOUT:?}", self.pid))
+        })?
     }
 }

@@ -1,6 +1,6 @@
-//! Everything that can go wrong, at random, from a seed.
+//! Injects all kinds of faults, at random, from a seed.
 //!
-//! What goes wrong is decided by the seed alone; when exactly it hits what, by the machine.
+//! The seed alone determines the sequence of faults; the timing of the machine determines what they hit.
 
 use std::{
     error::Error,
@@ -17,68 +17,62 @@ use testbed::{Ensemble, Postgres, Proxy};
 
 use crate::{
     audit::{Findings, audit, executions},
-    cluster::{Cluster, Plan},
+    cluster::{Cluster, ClusterConfig},
     database::Database,
-    peace::settles,
-    said::{Key, Said, What, now},
-    task::Task,
+    event::{Event, EventKind, ExecutionKey, now},
+    quiescence::wait_until_quiescent,
+    step_job::StepJob,
 };
 
-/// How long a worker's session lasts.
+/// Session timeout of the workers.
 const SESSION: Duration = Duration::from_secs(3);
-/// How long a follower and its leader may hear nothing of each other, in ticks of 200 ms: much longer than a session.
+/// How long a follower and its leader may be out of contact, in ticks of 200 ms: much longer than a session.
 const SYNC_LIMIT: u32 = 45;
-/// How long no two faults in a row leave the cluster alone, at most.
-const CALM: Duration = Duration::from_secs(2);
+/// The longest pause between two rounds of faults.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// The largest acceptable start delay of a fire: covers two rounds of faults in a row, session timeouts and earlier runs.
+const MAX_DELAY: Duration = Duration::from_mins(1);
 
-/// How late the last of all shards that were due may be: two faults in a row, sessions that end, runs in the way.
-const LATE: Duration = Duration::from_mins(1);
-
-/// A run of it.
+/// The settings of a storm.
 #[derive(Debug, Clone)]
 pub struct Storm {
-    /// The program the workers are.
+    /// The executable of the workers.
     pub program: PathBuf,
-    /// Where they log.
+    /// The folder of the workers' logs.
     pub logs: PathBuf,
-    /// How many of them.
     pub workers: usize,
-    /// For how long.
-    pub lasts: Duration,
-    /// What it is derived from.
+    pub duration: Duration,
     pub seed: u64,
 }
 
-/// What came of it.
 #[derive(Debug, Clone)]
-pub struct Aftermath {
-    /// Whether anything was lost or ran twice.
+pub struct StormReport {
     pub findings: Findings,
     /// Every fault, in order.
     pub faults: Vec<String>,
 }
 
-/// Something that goes wrong, for a while.
+/// A fault, which ends after a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// A worker is killed and started again.
+    /// A worker is killed and later restarted.
     Kill(usize),
-    /// A worker stands still.
+    /// A worker is suspended.
     Freeze(usize),
-    /// A worker is cut off.
+    /// A worker's connections are cut.
     Cut(usize),
-    /// A worker hears no answers.
-    Deafen(usize),
-    /// A worker is asked to stop and started again.
+    /// A worker receives no answers.
+    HoldAnswers(usize),
+    /// A worker is stopped gracefully and later restarted.
     Stop(usize),
-    /// A server is killed and started again.
+    /// A server is killed and later restarted.
     KillServer(Role),
-    /// A server's disk is full, until it is started again.
+    /// A server's disk is full until the server is restarted.
     FillDisk(Role),
-    /// The leader stands still, and its followers go on answering pings.
+    /// The leader is suspended while its followers keep answering pings.
     FreezeLeader,
-    /// A follower hears nothing of its leader and goes on answering pings.
-    PartFollower,
+    /// A follower receives nothing from its leader and keeps answering pings.
+    PartitionFollower,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,186 +81,190 @@ enum Role {
     Follower,
 }
 
-/// Short runs and long ones, ones that overrun and ones that fail, with failover and without; and one that does not give up when it
-/// should, so that the database has something to refuse.
-pub fn tasks() -> Vec<Task> {
+/// Short jobs and long ones, jobs that overrun and jobs that fail, with failover and without; and one that ignores a lost lease, so that the
+/// database has stale writes to refuse.
+pub fn storm_jobs() -> Vec<StepJob> {
     let ms = Duration::from_millis;
     vec![
-        Task::new("short", "0/2 * * * * ?", 4, 2, ms(50)),
-        Task::new("long", "0/7 * * * * ?", 3, 6, ms(500)),
-        Task::new("overrun", "0/3 * * * * ?", 2, 8, ms(500)).without_failover(),
-        Task::new("failing", "0/3 * * * * ?", 3, 2, ms(100)).failing(1),
-        Task::new("plain", "* * * * * ?", 4, 1, ms(50)).without_failover(),
-        Task::new("stubborn", "0/5 * * * * ?", 3, 6, ms(500)).stubborn(),
+        StepJob::new("short", "0/2 * * * * ?", 4, 2, ms(50)),
+        StepJob::new("long", "0/7 * * * * ?", 3, 6, ms(500)),
+        StepJob::new("overrun", "0/3 * * * * ?", 2, 8, ms(500)).without_failover(),
+        StepJob::new("failing", "0/3 * * * * ?", 3, 2, ms(100)).failing(1),
+        StepJob::new("plain", "* * * * * ?", 4, 1, ms(50)).without_failover(),
+        StepJob::new("stubborn", "0/5 * * * * ?", 3, 6, ms(500)).stubborn(),
     ]
 }
 
 impl Storm {
-    /// Raises it, and looks at what is left. An error is not a finding: it could not be looked at.
-    pub async fn run(self) -> Result<Aftermath, Box<dyn Error>> {
+    /// Runs the storm and audits the result. An error means that the audit could not be done; it is not a finding.
+    pub async fn run(self) -> Result<StormReport, Box<dyn Error>> {
         let ensemble = Ensemble::builder().sync_limit(SYNC_LIMIT).start_with_links().await;
         let postgres = tokio::task::block_in_place(Postgres::start);
         let database = Database::connect(&postgres.url()).await?;
-        database.prepare(&tasks()).await?;
-        let cluster = Cluster::new(Plan {
+        database.prepare(&storm_jobs()).await?;
+        let cluster = Cluster::new(ClusterConfig {
             program: self.program.clone(),
             logs: self.logs.clone(),
             servers: ensemble.addresses(),
             namespace: "chaos".into(),
             session: SESSION,
             database: Some(postgres.url()),
-            tasks: tasks(),
+            jobs: storm_jobs(),
             on_one_host: false,
         })?;
-        let mut weather = Weather {
-            dice: SmallRng::seed_from_u64(self.seed),
+        let mut driver = StormDriver {
+            rng: SmallRng::seed_from_u64(self.seed),
             cluster,
             ensemble,
             faults: Vec::new(),
             log: File::create(self.logs.join("faults.log"))?,
         };
         for _ in 0..self.workers {
-            weather.cluster.start().await?;
+            driver.cluster.start().await?;
         }
-        let observer = weather.cluster.observer().await?;
-        let settled = async |instances: usize, when: &str| {
-            let settled = settles(&*observer, &tasks(), instances).await;
-            settled.map_err(|wrong| format!("{when} the cluster does not settle: {wrong:#?}"))
+        let observer = driver.cluster.observer().await?;
+        let check_quiescence = async |instances: usize, when: &str| {
+            let result = wait_until_quiescent(&*observer, &storm_jobs(), instances).await;
+            result
+                .map_err(|problems| format!("{when}, the cluster is not quiescent: {problems:#?}"))
         };
-        settled(self.workers, "at first").await?;
+        check_quiescence(self.workers, "before the storm").await?;
         let from = SystemClock.now();
 
-        let end = SystemClock.monotonic() + self.lasts;
-        // Somebody goes on without a lease, so that there is a stale write to refuse, whatever the seed.
-        let worker = weather.busy_with("stubborn").await;
-        weather.go_wrong(vec![(Fault::Freeze(worker), SESSION * 2)]).await?;
-        weather.go_wrong(vec![(Fault::FillDisk(Role::Leader), SESSION)]).await?;
+        let end = SystemClock.monotonic() + self.duration;
+        // Whatever the seed: make one worker run without a lease, so that there is a stale write to refuse.
+        let worker = driver.worker_running("stubborn").await;
+        driver.inject(vec![(Fault::Freeze(worker), SESSION * 2)]).await?;
+        driver.inject(vec![(Fault::FillDisk(Role::Leader), SESSION)]).await?;
         while SystemClock.monotonic() < end {
-            weather.round().await?;
+            driver.inject_random().await?;
         }
 
-        let mut wrong: Vec<String> = weather.ended()?;
+        let mut violations: Vec<String> = driver.exited_workers()?;
         let to = SystemClock.now();
-        wrong.extend(settled(self.workers, "afterwards").await.err());
-        // What was due until now has run when something of each shard has run that was due later.
-        wrong.extend(weather.silent_after(to).await);
+        violations.extend(check_quiescence(self.workers, "after the storm").await.err());
+        // A shard has run all its fires up to now once it has run a later one.
+        violations.extend(driver.stalled_shards(to).await);
         for worker in 0..self.workers {
-            match weather.cluster.stop(worker).await {
-                Ok(ended) if ended.success() => {}
-                Ok(ended) => wrong.push(format!("worker {worker} was asked to stop: {ended}")),
-                Err(error) => wrong.push(format!("worker {worker} was asked to stop: {error}")),
+            match driver.cluster.stop(worker).await {
+                Ok(status) if status.success() => {}
+                Ok(status) => violations.push(format!("worker {worker} failed to stop: {status}")),
+                Err(error) => violations.push(format!("worker {worker} failed to stop: {error}")),
             }
         }
-        wrong.extend(settled(0, "when all have left").await.err());
-        let said = weather.cluster.heard().all();
-        let mut findings = audit(&tasks(), &said, &database.book().await?, from, to);
-        findings.wrong.extend(wrong);
-        if findings.latest_ms > LATE.as_millis() as i64 {
-            findings.wrong.push(format!("{} ms late: nothing takes that long", findings.latest_ms));
+        violations.extend(check_quiescence(0, "after all workers stopped").await.err());
+        let events = driver.cluster.events().all();
+        let mut findings = audit(&storm_jobs(), &events, &database.write_log().await?, from, to);
+        findings.violations.extend(violations);
+        if findings.max_delay_ms > MAX_DELAY.as_millis() as i64 {
+            findings
+                .violations
+                .push(format!("start delay of {} ms is too long", findings.max_delay_ms));
         }
-        Ok(Aftermath { findings, faults: weather.faults })
+        Ok(StormReport { findings, faults: driver.faults })
     }
 }
 
-struct Weather {
-    dice: SmallRng,
+/// Injects the faults.
+struct StormDriver {
+    rng: SmallRng,
     cluster: Cluster,
     ensemble: Ensemble,
     faults: Vec<String>,
     log: File,
 }
 
-/// A fault that is going on.
-struct Ongoing {
+struct ActiveFault {
     fault: Fault,
-    /// Which server it hit.
+    /// The server it hit, if it hit one.
     server: usize,
     until: Monotonic,
 }
 
-impl Weather {
-    /// One or two faults at once, and a moment without.
-    async fn round(&mut self) -> Result<(), Box<dyn Error>> {
-        let first = match self.dice.random_range(0..3) {
-            0 => self.busy_with("long").await,
-            1 => self.busy_with("stubborn").await,
-            _ => self.dice.random_range(0..self.cluster.len()),
+impl StormDriver {
+    /// Injects one or two random faults at once, then pauses.
+    async fn inject_random(&mut self) -> Result<(), Box<dyn Error>> {
+        let first = match self.rng.random_range(0..3) {
+            0 => self.worker_running("long").await,
+            1 => self.worker_running("stubborn").await,
+            _ => self.rng.random_range(0..self.cluster.len()),
         };
         let second = (first + 1) % self.cluster.len();
-        let mut faults = vec![self.any(first)];
-        if self.dice.random_bool(0.4) {
-            let other = self.any(second);
+        let mut faults = vec![self.random_fault(first)];
+        if self.rng.random_bool(0.4) {
+            let other = self.random_fault(second);
             let both_on_servers = [faults[0], other].iter().all(|fault| fault.worker().is_none());
             faults.extend((!both_on_servers).then_some(other));
         }
-        let faults = faults.into_iter().map(|fault| (fault, self.length())).collect();
-        self.go_wrong(faults).await?;
-        let calm = CALM.mul_f64(self.dice.random::<f64>());
-        SystemClock.sleep_until(SystemClock.monotonic() + calm).await;
+        let faults = faults.into_iter().map(|fault| (fault, self.random_duration())).collect();
+        self.inject(faults).await?;
+        let pause = MAX_PAUSE.mul_f64(self.rng.random::<f64>());
+        SystemClock.sleep_until(SystemClock.monotonic() + pause).await;
         Ok(())
     }
 
-    /// All of this begins at once, and ends when it is time.
-    async fn go_wrong(&mut self, faults: Vec<(Fault, Duration)>) -> Result<(), Box<dyn Error>> {
-        let mut ongoing = Vec::new();
-        for (fault, lasts) in faults {
-            let server = self.begin(fault).await?;
-            let line = format!("{} {fault:?} for {lasts:?}", SystemClock.now());
-            // Beside the logs of the workers, as it happens.
+    /// Starts all faults at once and ends each after its duration.
+    async fn inject(&mut self, faults: Vec<(Fault, Duration)>) -> Result<(), Box<dyn Error>> {
+        let mut active = Vec::new();
+        for (fault, duration) in faults {
+            let server = self.start(fault).await?;
+            let line = format!("{} {fault:?} for {duration:?}", SystemClock.now());
+            // Written at once, next to the logs of the workers.
             writeln!(self.log, "{line}")?;
             self.faults.push(line);
-            ongoing.push(Ongoing { fault, server, until: SystemClock.monotonic() + lasts });
+            active.push(ActiveFault { fault, server, until: SystemClock.monotonic() + duration });
         }
-        ongoing.sort_by_key(|ongoing| ongoing.until);
-        for ongoing in ongoing {
-            SystemClock.sleep_until(ongoing.until).await;
-            self.end(&ongoing)?;
+        active.sort_by_key(|active| active.until);
+        for active in active {
+            SystemClock.sleep_until(active.until).await;
+            self.end(&active)?;
         }
         Ok(())
     }
 
-    /// A worker that runs a shard of this job, as soon as there is one; if nobody ever does, that is found out later.
-    async fn busy_with(&self, job: &str) -> usize {
-        let busy = |said: &[Said]| {
-            let mut running = executions(said, &mut Vec::new()).into_values().filter(|execution| {
-                let is_recent = execution.started_at > now() - SESSION.as_nanos() as i64;
-                execution.key.job == job && execution.outcome.is_none() && is_recent
-            });
+    /// Waits for a worker that runs a shard of `job`. Returns worker 0 on timeout: the audit reports later that the job did not run.
+    async fn worker_running(&self, job: &str) -> usize {
+        let busy = |events: &[Event]| {
+            let mut running =
+                executions(events, &mut Vec::new()).into_values().filter(|execution| {
+                    let is_recent = execution.started_at > now() - SESSION.as_nanos() as i64;
+                    execution.key.job == job && execution.outcome.is_none() && is_recent
+                });
             running.next().map(|execution| execution.worker)
         };
-        self.cluster.heard().wait(busy).await.unwrap_or(0)
+        self.cluster.events().wait_for(busy).await.unwrap_or(0)
     }
 
-    fn any(&mut self, worker: usize) -> Fault {
+    fn random_fault(&mut self, worker: usize) -> Fault {
         let faults = [
             Fault::Kill(worker),
             Fault::Kill(worker),
             Fault::Freeze(worker),
             Fault::Freeze(worker),
             Fault::Cut(worker),
-            Fault::Deafen(worker),
+            Fault::HoldAnswers(worker),
             Fault::Stop(worker),
             Fault::KillServer(Role::Leader),
             Fault::KillServer(Role::Follower),
             Fault::FillDisk(Role::Leader),
             Fault::FillDisk(Role::Follower),
             Fault::FreezeLeader,
-            Fault::PartFollower,
+            Fault::PartitionFollower,
         ];
-        *faults.choose(&mut self.dice).unwrap_or(&Fault::Kill(worker))
+        *faults.choose(&mut self.rng).unwrap_or(&Fault::Kill(worker))
     }
 
-    /// Shorter than a session or longer, each time the one or the other.
-    fn length(&mut self) -> Duration {
-        let sessions = if self.dice.random_bool(0.5) {
-            self.dice.random_range(0.1..0.7)
+    /// Either shorter or longer than a session, with equal probability.
+    fn random_duration(&mut self) -> Duration {
+        let sessions = if self.rng.random_bool(0.5) {
+            self.rng.random_range(0.1..0.7)
         } else {
-            self.dice.random_range(1.2..2.2)
+            self.rng.random_range(1.2..2.2)
         };
         SESSION.mul_f64(sessions)
     }
 
-    async fn begin(&mut self, fault: Fault) -> io::Result<usize> {
+    async fn start(&mut self, fault: Fault) -> io::Result<usize> {
         let mut hit = 0;
         match fault {
             Fault::Kill(worker) => drop(self.cluster.kill(worker).await?),
@@ -276,9 +274,9 @@ impl Weather {
                     process.freeze()?;
                 }
             }
-            Fault::Cut(worker) => self.cluster.lines(worker).iter().for_each(Proxy::cut),
-            Fault::Deafen(worker) => {
-                self.cluster.lines(worker).iter().for_each(Proxy::hold_answers);
+            Fault::Cut(worker) => self.cluster.proxies(worker).iter().for_each(Proxy::cut),
+            Fault::HoldAnswers(worker) => {
+                self.cluster.proxies(worker).iter().for_each(Proxy::hold_answers);
             }
             Fault::KillServer(role) => {
                 hit = self.server(role);
@@ -292,15 +290,15 @@ impl Weather {
                 hit = self.server(Role::Leader);
                 tokio::task::block_in_place(|| self.ensemble.server(hit).freeze());
             }
-            Fault::PartFollower => {
+            Fault::PartitionFollower => {
                 hit = self.server(Role::Follower);
-                self.ensemble.deafen(hit);
+                self.ensemble.hold_leader_messages(hit);
             }
         }
         Ok(hit)
     }
 
-    fn end(&mut self, Ongoing { fault, server, .. }: &Ongoing) -> io::Result<()> {
+    fn end(&mut self, ActiveFault { fault, server, .. }: &ActiveFault) -> io::Result<()> {
         match *fault {
             Fault::Kill(worker) | Fault::Stop(worker) => self.cluster.restart(worker)?,
             Fault::Freeze(worker) => {
@@ -308,12 +306,13 @@ impl Weather {
                     process.thaw()?;
                 }
             }
-            Fault::Cut(worker) => self.cluster.lines(worker).iter().for_each(Proxy::heal),
-            Fault::Deafen(worker) => {
-                self.cluster.lines(worker).iter().for_each(Proxy::release_answers);
+            Fault::Cut(worker) => self.cluster.proxies(worker).iter().for_each(Proxy::heal),
+            Fault::HoldAnswers(worker) => {
+                self.cluster.proxies(worker).iter().for_each(Proxy::release_answers);
             }
             Fault::FillDisk(_) => {
-                tokio::task::block_in_place(|| self.ensemble.server(*server).make_room());
+                let server = self.ensemble.server(*server);
+                tokio::task::block_in_place(|| server.restart_with_free_disk());
             }
             Fault::KillServer(_) => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).restart());
@@ -321,7 +320,7 @@ impl Weather {
             Fault::FreezeLeader => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).thaw());
             }
-            Fault::PartFollower => self.ensemble.undeafen(*server),
+            Fault::PartitionFollower => self.ensemble.release_leader_messages(*server),
         }
         Ok(())
     }
@@ -330,42 +329,42 @@ impl Weather {
         let leader = tokio::task::block_in_place(|| self.ensemble.leader());
         match role {
             Role::Leader => leader,
-            Role::Follower => (leader + self.dice.random_range(1..3)) % 3,
+            Role::Follower => (leader + self.rng.random_range(1..3)) % 3,
         }
     }
 
-    /// Workers that ended though nobody asked them to, or that could not start.
-    fn ended(&mut self) -> io::Result<Vec<String>> {
-        let mut ended = Vec::new();
+    /// Workers that exited unexpectedly or failed to start.
+    fn exited_workers(&mut self) -> io::Result<Vec<String>> {
+        let mut exited = Vec::new();
         for worker in 0..self.cluster.len() {
             if let Some(process) = self.cluster.process(worker)
-                && let Some(status) = process.has_ended()?
+                && let Some(status) = process.exit_status()?
             {
-                ended.push(format!("worker {worker} ended by itself: {status}"));
+                exited.push(format!("worker {worker} exited unexpectedly: {status}"));
             }
         }
-        Ok(ended)
+        Ok(exited)
     }
 
-    /// Shards of which nothing ends that is due after `then`.
-    async fn silent_after(&self, then: Timestamp) -> Vec<String> {
+    /// Shards that complete no fire that is due after `then`.
+    async fn stalled_shards(&self, then: Timestamp) -> Vec<String> {
         let then = then.as_millisecond();
-        let mut silent = Vec::new();
-        for task in tasks() {
-            for item in 0..task.shards {
-                let is_it = |key: &Key| key.job == task.name && key.item == item && key.run > then;
-                let ends = |said: &[Said]| {
-                    let mut newest_first = said.iter().rev();
-                    let is_end =
-                        |said: &Said| matches!(&said.what, What::Outcome(key, _) if is_it(key));
+        let mut stalled = Vec::new();
+        for job in storm_jobs() {
+            for item in 0..job.shards {
+                let is_it =
+                    |key: &ExecutionKey| key.job == job.name && key.item == item && key.run > then;
+                let ends = |events: &[Event]| {
+                    let mut newest_first = events.iter().rev();
+                    let is_end = |event: &Event| matches!(&event.kind, EventKind::Outcome(key, _) if is_it(key));
                     newest_first.any(is_end).then_some(())
                 };
-                if self.cluster.heard().wait(ends).await.is_none() {
-                    silent.push(format!("{}/{item} does not run any more", task.name));
+                if self.cluster.events().wait_for(ends).await.is_none() {
+                    stalled.push(format!("{}/{item} stopped running", job.name));
                 }
             }
         }
-        silent
+        stalled
     }
 }
 
@@ -375,11 +374,12 @@ impl Fault {
             Self::Kill(worker)
             | Self::Freeze(worker)
             | Self::Cut(worker)
-            | Self::Deafen(worker)
+            | Self::HoldAnswers(worker)
             | Self::Stop(worker) => Some(worker),
-            Self::KillServer(_) | Self::FillDisk(_) | Self::FreezeLeader | Self::PartFollower => {
-                None
-            }
+            Self::KillServer(_)
+            | Self::FillDisk(_)
+            | Self::FreezeLeader
+            | Self::PartitionFollower => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A worker: one process that runs jobs and says what it does.
+//! The worker process: runs jobs and prints an event for everything it does.
 
 use std::{
     error::Error,
@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    coordination::tree::{JobTree, Place},
-    execution::{Execution, Failure, Listener, Outcome, Ran},
+    coordination::tree::{JobTree, TreeNode},
+    execution::{Execution, Failure, Listener, Outcome, ShardResult},
     job::Shard,
     node::{Node, NodeJob},
     registry::{self, Event, Registry, RegistryUrl},
@@ -22,78 +22,74 @@ use tokio::{
 
 use crate::{
     database::Database,
-    said::{Key, Reason, What, now},
-    task::Task,
+    event::{EventKind, ExecutionKey, StartReason, now},
+    step_job::StepJob,
 };
 
-/// The variable a worker finds its orders in.
-pub const ORDERS: &str = "CHAOS_ORDERS";
+/// The environment variable that holds a worker's configuration.
+pub const CONFIG_VARIABLE: &str = "CHAOS_WORKER_CONFIG";
 
-/// What a worker is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Orders {
-    /// Where it meets the others.
+pub struct WorkerConfig {
+    /// The registry URL.
     pub registry: String,
-    /// Where its jobs write, if they do.
+    /// URL of the database that the jobs write to, if they do.
     pub database: Option<String>,
-    /// By which address others know it.
+    /// The address that the worker registers with.
     pub address: String,
-    /// Its jobs.
-    pub tasks: Vec<Task>,
+    pub jobs: Vec<StepJob>,
 }
 
-impl Orders {
-    /// As text.
+impl WorkerConfig {
     pub fn to_text(&self) -> String {
-        let tasks: Vec<Value> = self.tasks.iter().map(Task::to_json).collect();
+        let jobs: Vec<Value> = self.jobs.iter().map(StepJob::to_json).collect();
         json!({
             "registry": self.registry,
             "database": self.database,
             "address": self.address,
-            "tasks": tasks,
+            "jobs": jobs,
         })
         .to_string()
     }
 
-    /// Reads the text.
     pub fn from_text(text: &str) -> Option<Self> {
-        let orders: Value = serde_json::from_str(text).ok()?;
+        let config: Value = serde_json::from_str(text).ok()?;
         Some(Self {
-            registry: orders["registry"].as_str()?.into(),
-            database: orders["database"].as_str().map(Into::into),
-            address: orders["address"].as_str()?.into(),
-            tasks: orders["tasks"]
+            registry: config["registry"].as_str()?.into(),
+            database: config["database"].as_str().map(Into::into),
+            address: config["address"].as_str()?.into(),
+            jobs: config["jobs"]
                 .as_array()?
                 .iter()
-                .map(Task::from_json)
+                .map(StepJob::from_json)
                 .collect::<Option<_>>()?,
         })
     }
 }
 
-/// Works until it is asked to stop (SIGTERM), or until its parent is gone.
-pub async fn work(orders: Orders) -> Result<(), Box<dyn Error>> {
+/// Runs the jobs until SIGTERM, or until the parent process is gone.
+pub async fn work(config: WorkerConfig) -> Result<(), Box<dyn Error>> {
     let mut terminated = signal(SignalKind::terminate())?;
-    let database = match &orders.database {
+    let database = match &config.database {
         Some(url) => Some(Arc::new(Database::connect(url).await?)),
         None => None,
     };
-    let url: RegistryUrl = orders.registry.parse()?;
+    let url: RegistryUrl = config.registry.parse()?;
     let registry = registry::connect(&url).await?;
-    let mut beside = JoinSet::new();
-    if let Some(task) = orders.tasks.first() {
-        let tree = JobTree::new(registry.namespace(), &task.job()?.name)?;
-        beside.spawn(notice(Arc::clone(&registry), tree));
+    let mut background = JoinSet::new();
+    if let Some(step_job) = config.jobs.first() {
+        let tree = JobTree::new(registry.namespace(), &step_job.job()?.name)?;
+        background.spawn(report_gone_instances(Arc::clone(&registry), tree));
     }
-    let mut node = Node::on(registry).address(orders.address.parse()?);
-    for task in orders.tasks {
-        let (job, database) = (task.job()?, database.clone());
-        let step_by_step = move |shard: Shard| run(shard, task.clone(), database.clone());
-        node = node.with(NodeJob::code(job, step_by_step).listener(Arc::new(Outcomes)));
+    let mut node = Node::on(registry).address(config.address.parse()?);
+    for step_job in config.jobs {
+        let (job, database) = (step_job.job()?, database.clone());
+        let handler = move |shard: Shard| run(shard, step_job.clone(), database.clone());
+        node = node.with(NodeJob::code(job, handler).listener(Arc::new(OutcomePrinter)));
     }
     let running = node.start().await?;
-    What::Joined.say()?;
-    // A thread of its own, because nobody can end the reading of a pipe but its other end.
+    EventKind::Joined.print()?;
+    // A separate thread, because a blocked read of a pipe ends only when the other end closes.
     std::thread::spawn(|| {
         let _ = io::stdin().read(&mut [0]);
         std::process::exit(1);
@@ -103,59 +99,61 @@ pub async fn work(orders: Orders) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says when the instance node of somebody is gone: on the connection, and so at the moment, at which the node hears of it.
-async fn notice(registry: Arc<dyn Registry>, tree: JobTree) {
+/// Prints an event when an instance node is deleted. Uses the node's own connection, so that both learn of it at the same moment.
+async fn report_gone_instances(registry: Arc<dyn Registry>, tree: JobTree) {
     let Ok(mut watch) = registry.watch(tree.root()).await else { return };
     while let Some(event) = watch.next().await {
         if let Event::Delete { path } = event
-            && let Some(Place::Instance(instance)) = tree.place(&path)
+            && let Some(TreeNode::Instance(instance)) = tree.node_at(&path)
         {
-            let _ = What::Noticed(instance).say();
+            let _ = EventKind::InstanceGone(instance).print();
         }
     }
 }
 
-async fn run(shard: Shard, task: Task, database: Option<Arc<Database>>) -> Result<(), Failure> {
-    let key = Key::of(&shard);
-    let reason =
-        Reason { word: format!("{:?}", shard.attempt.reason), attempt: shard.attempt.number.get() };
-    What::Started(key.clone(), reason).say()?;
-    let write = async |what: &str| {
+async fn run(shard: Shard, job: StepJob, database: Option<Arc<Database>>) -> Result<(), Failure> {
+    let key = ExecutionKey::of(&shard);
+    let reason = StartReason {
+        name: format!("{:?}", shard.attempt.reason),
+        attempt: shard.attempt.number.get(),
+    };
+    EventKind::Started(key.clone(), reason).print()?;
+    let write = async |phase: &str| {
         let at = now();
         let accepted = match &database {
-            Some(database) => database.write(&key, what).await?,
+            Some(database) => database.write(&key, phase).await?,
             None => true,
         };
-        // Nobody stops because the database refused: that the lease stops them is what is to be seen.
-        What::Stepped(key.clone(), accepted).say_at(at)?;
+        // A refused write does not stop the handler: the tests check that the lost lease does.
+        EventKind::Stepped(key.clone(), accepted).print_at(at)?;
         Ok::<(), Failure>(())
     };
     write("start").await?;
-    for _ in 0..task.steps {
-        tokio::time::sleep(task.step).await;
+    for _ in 0..job.steps {
+        tokio::time::sleep(job.step).await;
         write("step").await?;
     }
-    if task.fails == Some(shard.item) {
-        return Err(Failure::new("this shard fails each time"));
+    if job.fails == Some(shard.item) {
+        return Err(Failure::new("this shard always fails"));
     }
     write("end").await?;
-    What::Returned(key.clone()).say()?;
+    EventKind::Returned(key.clone()).print()?;
     Ok(())
 }
 
-struct Outcomes;
+struct OutcomePrinter;
 
 #[async_trait]
-impl Listener for Outcomes {
-    async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+impl Listener for OutcomePrinter {
+    async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for ran in ran {
-            let word = match ran.outcome {
+            let outcome = match ran.outcome {
                 Outcome::Done => "done",
                 Outcome::Fenced => "fenced",
                 Outcome::Cancelled { .. } => "cancelled",
                 _ => "failed",
             };
-            What::Outcome(Key::of(&ran.shard), word.into()).say()?;
+            EventKind::Outcome(ExecutionKey::of(&ran.shard), outcome.into()).print()?;
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
-//! The recipe of `docs/fencing.md`, on a real PostgreSQL.
+//! Runs the statements of `docs/fencing.md`, on a real PostgreSQL.
 
 use std::{path::Path, time::Duration};
 
-use chaos::{Cluster, Database, Execution, Plan, TABLE, Task, WRITE, executions, settles};
+use chaos::{
+    Cluster, ClusterConfig, Database, Execution, StepJob, TABLE, WRITE, executions,
+    wait_until_quiescent,
+};
 use testbed::{Postgres, ZooKeeper};
 use tokio::task::JoinSet;
 use tokio_postgres::{NoTls, types::Type};
@@ -17,7 +20,7 @@ fn statements() -> Vec<String> {
 }
 
 #[test]
-fn the_page_says_what_the_workers_do() {
+fn documented_statements_are_those_of_the_workers() {
     let plain = |statement: &str| statement.lines().map(str::trim).collect::<Vec<_>>().join(" ");
 
     assert_eq!(statements()[..2], [plain(TABLE), plain(WRITE)]);
@@ -25,11 +28,11 @@ fn the_page_says_what_the_workers_do() {
 
 #[tokio::test]
 #[ignore = "needs a real PostgreSQL: make test"]
-async fn an_older_token_changes_and_inserts_nothing() {
+async fn write_with_an_older_token_changes_and_inserts_nothing() {
     let postgres = Postgres::start();
     let (client, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await.unwrap();
-    let mut line = JoinSet::new();
-    line.spawn(connection);
+    let mut background = JoinSet::new();
+    background.spawn(connection);
     let statements = statements();
     let [table, write, insert] = [0, 1, 2].map(|index| statements[index].as_str());
     let rows = "CREATE TABLE payment (item int, amount bigint, token bigint);
@@ -46,7 +49,7 @@ async fn an_older_token_changes_and_inserts_nothing() {
         }
     }
 
-    // What wrote 9 first is newer than all that inserted after it, but for 9 itself.
+    // The updates left token 9 behind, so that of the inserts only the one with token 9 succeeds.
     assert_eq!(changed, [1, 1, 1, 0, 0, 0, 1, 0]);
     let settled = client.query_one("SELECT amount, token FROM settlement", &[]).await.unwrap();
     assert_eq!((settled.get::<_, i64>(0), settled.get::<_, i64>(1)), (3, 9));
@@ -56,21 +59,21 @@ async fn an_older_token_changes_and_inserts_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a real ZooKeeper and a real PostgreSQL: make test"]
-async fn every_write_of_a_worker_that_was_thawed_after_another_took_over_is_refused() {
+async fn writes_of_a_thawed_worker_are_refused_after_a_takeover() {
     let (server, postgres) =
         tokio::task::block_in_place(|| (ZooKeeper::start(), Postgres::start()));
-    let task = Task::new("settle", "0/8 * * * * ?", 2, 8, Duration::from_millis(300)).stubborn();
-    let tasks = [task];
+    let job = StepJob::new("settle", "0/8 * * * * ?", 2, 8, Duration::from_millis(300)).stubborn();
+    let jobs = [job];
     let database = Database::connect(&postgres.url()).await.unwrap();
-    database.prepare(&tasks).await.unwrap();
-    let mut cluster = Cluster::new(Plan {
+    database.prepare(&jobs).await.unwrap();
+    let mut cluster = Cluster::new(ClusterConfig {
         program: env!("CARGO_BIN_EXE_chaos").into(),
         logs: Path::new(env!("CARGO_TARGET_TMPDIR")).join("fencing"),
         servers: vec![server.address()],
         namespace: "fencing".into(),
         session: Duration::from_secs(2),
         database: Some(postgres.url()),
-        tasks: tasks.to_vec(),
+        jobs: jobs.to_vec(),
         on_one_host: false,
     })
     .unwrap();
@@ -78,48 +81,49 @@ async fn every_write_of_a_worker_that_was_thawed_after_another_took_over_is_refu
         cluster.start().await.unwrap();
     }
     let observer = cluster.observer().await.unwrap();
-    settles(&*observer, &tasks, 2).await.unwrap();
-    let execution = |what: &'static str, is_it: fn(&Execution, &Execution) -> bool| {
-        let heard = cluster.heard().clone();
-        async move |of: &Execution| {
-            let of = of.clone();
-            heard
-                .until(what, |said| {
-                    let mut all = executions(said, &mut Vec::new()).into_values();
-                    all.find(|execution| is_it(execution, &of))
+    wait_until_quiescent(&*observer, &jobs, 2).await.unwrap();
+    let wait_for = |expectation: &'static str, matches: fn(&Execution, &Execution) -> bool| {
+        let events = cluster.events().clone();
+        async move |lost: &Execution| {
+            let lost = lost.clone();
+            events
+                .until(expectation, |events| {
+                    let mut all = executions(events, &mut Vec::new()).into_values();
+                    all.find(|execution| matches(execution, &lost))
                 })
                 .await
         }
     };
-    let written = cluster.heard().until("worker 0 has written", |said| {
-        let mut all = executions(said, &mut Vec::new()).into_values();
+    let written = cluster.events().until("worker 0 has written", |events| {
+        let mut all = executions(events, &mut Vec::new()).into_values();
         all.find(|one| one.worker == 0 && one.outcome.is_none() && one.writes.len() == 3)
     });
     let lost = written.await;
-    let done_by_heir = execution("another one has done it", |one, lost| {
+    let taken_over = wait_for("another worker has completed the shard", |one, lost| {
         one.key.item == lost.key.item
             && one.key.token > lost.key.token
             && one.outcome.as_deref() == Some("done")
     });
-    let ended = execution("the thawed one has ended", |one, lost| {
+    let ended = wait_for("the execution of the thawed worker has ended", |one, lost| {
         one.key == lost.key && one.outcome.is_some()
     });
 
     cluster.process(0).unwrap().freeze().unwrap();
-    let heir = done_by_heir(&lost).await;
+    let successor = taken_over(&lost).await;
     let item = lost.key.item.cast_signed();
-    let settled = database.settled("settle", item).await.unwrap();
+    let settled = database.settlement("settle", item).await.unwrap();
     cluster.process(0).unwrap().thaw().unwrap();
     let ended = ended(&lost).await;
 
     assert_eq!(ended.outcome.as_deref(), Some("fenced"));
     let refused = ended.writes.iter().filter(|(_, accepted)| !accepted).count();
-    assert!(refused > 0, "it did not go on: this shows nothing");
-    assert!(ended.writes.iter().all(|(at, accepted)| !accepted || *at < heir.started_at));
-    let book = database.book().await.unwrap();
-    let of = book.iter().filter(|line| line.item == item && line.token <= heir.key.token);
-    let accepted = of.filter(|line| line.amount.is_some()).count() as i64;
-    assert_eq!(settled, (accepted, heir.key.token), "as if it had never come back");
+    assert!(refused > 0, "inconclusive: the thawed worker made no write");
+    assert!(ended.writes.iter().all(|(at, accepted)| !accepted || *at < successor.started_at));
+    let write_log = database.write_log().await.unwrap();
+    let of_shard =
+        write_log.iter().filter(|write| write.item == item && write.token <= successor.key.token);
+    let accepted = of_shard.filter(|write| write.amount.is_some()).count() as i64;
+    assert_eq!(settled, (accepted, successor.key.token), "the thawed worker changed nothing");
     for worker in 0..2 {
         assert!(cluster.stop(worker).await.unwrap().success());
     }

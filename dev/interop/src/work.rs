@@ -1,4 +1,4 @@
-//! A job that takes a while and says when it begins and how it ends, and a listener that says when it is called.
+//! The job of the tests, which sleeps and prints events, and a once-listener that prints an event for each call.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use elasticjob::{
 };
 use serde_json::{Value, json};
 
-use crate::words::{say, tell};
+use crate::output::{print_event, print_shard_event};
 
-/// Takes a while. One of its shards may fail each time.
+/// Sleeps, and prints an event when it starts and when it ends. One of its shards may always fail.
 pub(crate) struct Work {
-    lasts: Duration,
+    duration: Duration,
     fails: Option<u32>,
 }
 
 impl Work {
-    /// As an order says.
-    pub(crate) fn read(order: &Value) -> Option<Self> {
-        let lasts = Duration::from_millis(order["lastsMs"].as_u64()?);
-        Some(Self { lasts, fails: u32::try_from(order["fails"].as_i64()?).ok() })
+    /// Reads the settings from a command.
+    pub(crate) fn read(command: &Value) -> Option<Self> {
+        let duration = Duration::from_millis(command["lastsMs"].as_u64()?);
+        Some(Self { duration, fails: u32::try_from(command["fails"].as_i64()?).ok() })
     }
 }
 
@@ -29,58 +29,58 @@ impl SimpleJob for Work {
     type Error = Failure;
 
     async fn execute(&self, shard: Shard) -> Result<(), Failure> {
-        tell("began", &shard)?;
-        let mut unfinished = Unfinished(Some(shard));
-        tokio::time::sleep(self.lasts).await;
-        let Some(shard) = unfinished.0.take() else { return Ok(()) };
+        print_shard_event("started", &shard)?;
+        let mut guard = InterruptGuard(Some(shard));
+        tokio::time::sleep(self.duration).await;
+        let Some(shard) = guard.0.take() else { return Ok(()) };
         if self.fails == Some(shard.item) {
-            tell("failed", &shard)?;
-            return Err(Failure::new("this shard fails each time"));
+            print_shard_event("failed", &shard)?;
+            return Err(Failure::new("this shard always fails"));
         }
-        tell("ended", &shard)?;
+        print_shard_event("ended", &shard)?;
         Ok(())
     }
 }
 
-/// Whoever is stopped half way is dropped, and cannot say so otherwise.
-struct Unfinished(Option<Shard>);
+/// Prints `interrupted` when it is dropped with a shard: an interrupted handler is dropped, and cannot report it otherwise.
+struct InterruptGuard(Option<Shard>);
 
-impl Drop for Unfinished {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         if let Some(shard) = &self.0 {
-            // Nobody listens any more when this fails.
-            let _ = tell("interrupted", shard);
+            // This fails only if the test is gone.
+            let _ = print_shard_event("interrupted", shard);
         }
     }
 }
 
-/// How long one waits for the others, before and after: together less than the interval of a job, so that two who missed each other once
-/// are there at the same time for the next fire.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long the listener waits for the other instances, before and after a run. Both together are less than the interval of a job, so that instances
+/// that missed each other once meet at the next fire.
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Says when it is called.
-pub(crate) struct Once;
+/// Prints an event for each call.
+pub(crate) struct OncePrinter;
 
 #[async_trait]
-impl OnceListener for Once {
+impl OnceListener for OncePrinter {
     fn started_timeout(&self) -> Duration {
-        PATIENCE
+        TIMEOUT
     }
 
     fn completed_timeout(&self) -> Duration {
-        PATIENCE
+        TIMEOUT
     }
 
     async fn before(&self, execution: &Execution) -> Result<(), Failure> {
-        called("before", execution)
+        print_call("before", execution)
     }
 
     async fn after(&self, execution: &Execution) -> Result<(), Failure> {
-        called("after", execution)
+        print_call("after", execution)
     }
 }
 
-fn called(what: &str, execution: &Execution) -> Result<(), Failure> {
+fn print_call(kind: &str, execution: &Execution) -> Result<(), Failure> {
     let (job, task) = (execution.task.job.as_str(), execution.task.to_string());
-    Ok(say(json!({"said": what, "job": job, "task": task}))?)
+    Ok(print_event(json!({"event": kind, "job": job, "task": task}))?)
 }

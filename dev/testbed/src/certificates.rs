@@ -1,4 +1,4 @@
-//! What a TLS test needs: an authority, and a server and a client it vouches for.
+//! Certificates for TLS tests: an authority, and a server and a client certificate that it signed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,23 +10,25 @@ use rcgen::{
 
 use crate::folder::Folder;
 
-/// An authority of its own, a server certificate for `localhost` and `127.0.0.1`, and a client
-/// certificate, as PEM files in a temporary folder that goes with it, or with the process.
+/// A certificate authority, a server certificate for `localhost` and `127.0.0.1`, and a client certificate, as PEM files in a temporary folder, which
+/// is removed when this value is dropped or the process ends.
 pub struct Certificates {
     folder: Folder,
     server_pem: String,
 }
 
 impl Certificates {
-    /// Makes an authority and has it sign a server and a client.
+    /// Creates an authority and the server and client certificates that it signs.
     pub fn issue() -> Self {
-        Self::try_issue().expect("certificates can be made")
+        Self::try_issue().expect("certificates can be issued")
     }
 
     fn try_issue() -> Result<Self, rcgen::Error> {
         let authority = authority()?;
-        let server = Signed::by(&authority, "server", ExtendedKeyUsagePurpose::ServerAuth)?;
-        let client = Signed::by(&authority, "client", ExtendedKeyUsagePurpose::ClientAuth)?;
+        let server =
+            SignedCertificate::issue(&authority, "server", ExtendedKeyUsagePurpose::ServerAuth)?;
+        let client =
+            SignedCertificate::issue(&authority, "client", ExtendedKeyUsagePurpose::ClientAuth)?;
 
         let folder = Folder::new("testbed-certificates-");
         let write = |name: &str, content: &str| {
@@ -39,12 +41,10 @@ impl Certificates {
         Ok(Self { folder, server_pem: server.key + &server.certificate })
     }
 
-    /// The authority's certificate.
     pub fn ca_pem(&self) -> PathBuf {
         self.path("ca.pem")
     }
 
-    /// The client's certificate.
     pub fn client_cert_pem(&self) -> PathBuf {
         self.path("client-cert.pem")
     }
@@ -54,7 +54,7 @@ impl Certificates {
         self.path("client-key.pem")
     }
 
-    /// The server's private key and certificate, in one file, as a server's PEM key store.
+    /// The server's private key and certificate in one text, as ZooKeeper expects its PEM key store.
     pub(crate) fn server_pem(&self) -> &str {
         &self.server_pem
     }
@@ -74,14 +74,14 @@ fn authority() -> Result<Authority, rcgen::Error> {
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
 }
 
-/// A key and the certificate the authority signed for it, as PEM.
-struct Signed {
+/// A private key and the certificate that the authority signed for it, as PEM.
+struct SignedCertificate {
     key: String,
     certificate: String,
 }
 
-impl Signed {
-    fn by(
+impl SignedCertificate {
+    fn issue(
         authority: &Authority,
         name: &str,
         purpose: ExtendedKeyUsagePurpose,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_there_until_the_certificates_are_dropped() {
+    fn files_exist_until_the_certificates_are_dropped() {
         let certificates = Certificates::issue();
         let files = [
             (certificates.ca_pem(), "-----BEGIN CERTIFICATE-----"),

@@ -1,11 +1,9 @@
-//! A child process that cannot outlive us.
+//! A child process that does not outlive this process.
 //!
-//! The child runs under a small shell, its keeper, which holds a pipe from us. An order on the pipe
-//! is the name of a signal to send to the child; the end of the pipe means that we are gone: dropped,
-//! at the end of `main` with the child in a static, or killed with no chance to clean up. The keeper
-//! then kills the child and removes its folder. Nobody else signals the child, and the keeper only
-//! while the pid is that of its own child: if the child ends by itself the shell may have waited for
-//! it, and someone else have its pid.
+//! The child runs under a small shell, its keeper, which reads commands from a pipe. A command is the name of a signal to send to the child. The pipe
+//! closes when the [`Child`] is dropped and when this process ends: at the end of `main` with the child in a static, or killed without a chance to
+//! clean up. The keeper then kills the child and removes its folder. Only the keeper signals the child, and only while the pid belongs to its own
+//! child: if the child exits by itself, the shell may already have waited for it, and its pid may belong to another process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,10 +14,10 @@ use std::time::Duration;
 
 use crate::poll;
 
-/// How long the threads of a child may take to stop where they are.
-const FREEZE: Duration = Duration::from_secs(30);
+/// How long the threads of a child may take to stop after SIGSTOP.
+const FREEZE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Ctrl-C and a closed terminal reach the keeper as well; it has to stay until the pipe ends.
+/// Ignores the signals of ctrl-C and of a closing terminal: the keeper has to stay until the pipe closes.
 const KEEPER: &str = r#"
 trap '' HUP INT QUIT TERM PIPE
 signal() {
@@ -33,14 +31,14 @@ shift
 "$@" </dev/null >"$folder/log" 2>&1 &
 pid=$!
 echo "$pid"
-while read -r order; do
-    signal "$order"
-    if [ "$order" = KILL ]; then
+while read -r command; do
+    signal "$command"
+    if [ "$command" = KILL ]; then
         wait "$pid"
-        echo "$order"
+        echo "$command"
         exit
     fi
-    echo "$order"
+    echo "$command"
 done
 signal KILL
 wait "$pid"
@@ -55,9 +53,9 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command`, which lives in `folder` and writes what it has to say to `log` there.
+    /// Starts `command`. Its output goes to the file `log` in `folder`.
     pub(crate) fn start(command: &[OsString], folder: &Path) -> Self {
-        // What an earlier one said must not be taken for a word of this one.
+        // The output of an earlier child must not be taken for that of this one.
         let _ = fs::remove_file(folder.join("log"));
         let mut keeper = Command::new("/bin/sh")
             .args(["-c", KEEPER, "keeper"])
@@ -73,7 +71,7 @@ impl Child {
         let pid = answer(&mut answers)
             .ok()
             .and_then(|line| line.parse().ok())
-            .expect("the keeper says the child's pid");
+            .expect("the keeper prints the pid of the child");
 
         Self { keeper, answers, pid }
     }
@@ -82,43 +80,43 @@ impl Child {
         self.pid
     }
 
-    /// Whether the child has ended by itself. Where there is no `/proc`, nobody can tell.
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Whether the child has exited by itself. Always `false` on a system without `/proc`.
+    pub(crate) fn has_exited(&self) -> bool {
         match state(&self.proc()) {
-            Some(state) => state == 'Z', // It waits to be waited for.
+            Some(state) => state == 'Z', // A zombie.
             None => Path::new("/proc/self").exists(),
         }
     }
 
-    /// Stops all threads where they are. On return none of them runs.
+    /// Suspends all threads (SIGSTOP) and waits until none of them runs.
     pub(crate) fn freeze(&mut self) {
         self.signal("STOP");
-        // The signal takes one thread to receive it, which may take a while to get its turn.
-        let stopped = poll::until(FREEZE, || self.has_stopped().then_some(()));
-        stopped.unwrap_or_else(|| panic!("{} does not stop", self.pid));
+        // One of the threads has to receive the signal, and it may take a while until that thread is scheduled.
+        let stopped = poll::until(FREEZE_TIMEOUT, || self.has_stopped().then_some(()));
+        stopped.unwrap_or_else(|| panic!("process {} does not stop", self.pid));
     }
 
-    /// Lets all threads go on.
+    /// Resumes all threads (SIGCONT).
     pub(crate) fn thaw(&mut self) {
         self.signal("CONT");
     }
 
-    /// Asks the child to end, as ctrl-C does. One that has ended already is left alone.
+    /// Sends SIGINT, as ctrl-C does. Does nothing if the child has exited already.
     pub(crate) fn interrupt(&mut self) {
         self.signal("INT");
     }
 
-    /// Kills the child, waits for its end, and leaves its folder.
+    /// Kills the child and waits for its exit. Its folder stays.
     pub(crate) fn kill(mut self) {
         self.signal("KILL");
     }
 
-    /// Sends the signal called `name`, and returns when it is sent.
+    /// Has the keeper send the signal called `name`, and waits until it is sent.
     fn signal(&mut self, name: &str) {
-        let orders = self.keeper.stdin.as_mut().expect("stdin is piped");
-        writeln!(orders, "{name}")
+        let commands = self.keeper.stdin.as_mut().expect("stdin is piped");
+        writeln!(commands, "{name}")
             .and_then(|()| answer(&mut self.answers))
-            .unwrap_or_else(|error| panic!("cannot send {name} to {}: {error}", self.pid));
+            .unwrap_or_else(|error| panic!("cannot send {name} to process {}: {error}", self.pid));
     }
 
     fn has_stopped(&self) -> bool {
@@ -133,12 +131,12 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Closes the pipe first, which is the keeper's order to clean up.
+        // `wait` closes the pipe first, which makes the keeper clean up.
         let _ = self.keeper.wait();
     }
 }
 
-/// The state of a process or a thread, which follows its name: `4711 (java) S …`.
+/// The state of a process or thread, which follows its name in `stat`: `4711 (java) S …`.
 fn state(proc: &Path) -> Option<char> {
     let stat = fs::read_to_string(proc.join("stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
@@ -161,13 +159,13 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
-    fn sleeper() -> [OsString; 2] {
+    fn sleep_command() -> [OsString; 2] {
         ["sleep".into(), "1000".into()]
     }
 
-    fn runs(pid: u32) -> bool {
+    fn is_running(pid: u32) -> bool {
         Command::new("kill")
             .args(["-0", &pid.to_string()])
             .stderr(Stdio::null())
@@ -177,62 +175,61 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_child_is_gone_with_its_folder() {
+    fn dropped_child_is_killed_and_its_folder_removed() {
         let folder = TempDir::new().unwrap();
-        let child = Child::start(&sleeper(), folder.path());
+        let child = Child::start(&sleep_command(), folder.path());
         let pid = child.pid();
-        assert!(runs(pid));
+        assert!(is_running(pid));
 
         drop(child);
 
-        assert!(!runs(pid));
+        assert!(!is_running(pid));
         assert!(!folder.path().exists());
     }
 
     #[test]
-    fn a_killed_child_leaves_its_folder() {
+    fn killed_child_leaves_its_folder() {
         let folder = TempDir::new().unwrap();
-        let child = Child::start(&sleeper(), folder.path());
+        let child = Child::start(&sleep_command(), folder.path());
         let pid = child.pid();
 
         child.kill();
 
-        assert!(!runs(pid));
+        assert!(!is_running(pid));
         assert!(folder.path().exists());
     }
 
     #[test]
-    fn a_frozen_child_can_be_killed() {
+    fn frozen_child_can_be_killed() {
         let folder = TempDir::new().unwrap();
-        let mut child = Child::start(&sleeper(), folder.path());
+        let mut child = Child::start(&sleep_command(), folder.path());
         let pid = child.pid();
         child.freeze();
 
         child.kill();
 
-        assert!(!runs(pid));
+        assert!(!is_running(pid));
     }
 
     #[test]
-    fn a_child_that_ends_by_itself_is_seen_to_have_ended() {
+    fn exit_of_a_child_is_noticed() {
         let folder = TempDir::new().unwrap();
         let child = Child::start(&["no-such-program".into()], folder.path());
 
-        let ended = poll::until(PATIENCE, || child.has_ended().then_some(()));
+        let ended = poll::until(TIMEOUT, || child.has_exited().then_some(()));
 
         assert!(ended.is_some());
         let log = fs::read_to_string(folder.path().join("log")).unwrap();
         assert!(log.contains("no-such-program"), "{log}");
     }
 
-    /// This test runs itself as a second process, which finds the variable set and holds a child
-    /// until it is killed.
+    /// This test starts itself as a second process, which sees the environment variable and holds a child until it is killed.
     #[test]
-    fn a_child_does_not_outlive_a_process_that_is_killed() {
-        const NAME: &str = "child::tests::a_child_does_not_outlive_a_process_that_is_killed";
-        const HOLD: &str = "TESTBED_HOLDS_A_CHILD_IN";
-        if let Some(folder) = env::var_os(HOLD).map(PathBuf::from) {
-            let child = Child::start(&sleeper(), &folder.join("child"));
+    fn child_does_not_outlive_a_killed_parent() {
+        const NAME: &str = "child::tests::child_does_not_outlive_a_killed_parent";
+        const HOLD_VARIABLE: &str = "TESTBED_HOLDS_A_CHILD_IN";
+        if let Some(folder) = env::var_os(HOLD_VARIABLE).map(PathBuf::from) {
+            let child = Child::start(&sleep_command(), &folder.join("child"));
             fs::write(folder.join("pid.new"), child.pid().to_string()).unwrap();
             fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
             loop {
@@ -243,19 +240,19 @@ mod tests {
         fs::create_dir(folder.path().join("child")).unwrap();
         let mut holder = Command::new(env::current_exe().unwrap())
             .args(["--exact", NAME])
-            .env(HOLD, folder.path())
+            .env(HOLD_VARIABLE, folder.path())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let pid = poll::until(PATIENCE, || fs::read_to_string(folder.path().join("pid")).ok());
-        let pid: u32 = pid.expect("the holder says its child's pid").parse().unwrap();
-        assert!(runs(pid));
+        let pid = poll::until(TIMEOUT, || fs::read_to_string(folder.path().join("pid")).ok());
+        let pid: u32 = pid.expect("the holder writes the pid of its child").parse().unwrap();
+        assert!(is_running(pid));
 
         holder.kill().unwrap();
         holder.wait().unwrap();
 
-        assert!(poll::until(PATIENCE, || (!runs(pid)).then_some(())).is_some());
+        assert!(poll::until(TIMEOUT, || (!is_running(pid)).then_some(())).is_some());
         let child_folder = folder.path().join("child");
-        assert!(poll::until(PATIENCE, || (!child_folder.exists()).then_some(())).is_some());
+        assert!(poll::until(TIMEOUT, || (!child_folder.exists()).then_some(())).is_some());
     }
 }

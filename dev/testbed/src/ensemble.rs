@@ -1,4 +1,4 @@
-//! Three servers that agree.
+//! An ensemble of three ZooKeeper servers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::proxy::Proxy;
 use crate::zookeeper::{PortTaken, Ports, Settings, ZooKeeper, write};
 
 const SIZE: usize = 3;
-/// How long the members may take to agree on a leader.
-const ELECTION: Duration = Duration::from_mins(1);
-/// How long a member may take to fetch what the leader has.
-const JOINING: Duration = Duration::from_secs(10);
+/// How long the members may take to elect a leader.
+const ELECTION_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a member may take to fetch the leader's data.
+const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Three real `ZooKeeper` servers with one leader, which keep serving while any two of them run.
 pub struct Ensemble {
@@ -23,7 +23,7 @@ pub struct Ensemble {
     links: Vec<Link>,
 }
 
-/// How one server reaches another that leads it.
+/// The connection of one server to another that may lead it.
 struct Link {
     from: usize,
     to: usize,
@@ -36,12 +36,12 @@ impl Ensemble {
         Self::builder().start()
     }
 
-    /// An ensemble that differs from the usual one.
+    /// An ensemble with other settings than the default.
     pub fn builder() -> EnsembleBuilder {
         EnsembleBuilder { settings: Settings::default(), sync_limit: 10 }
     }
 
-    /// Where clients connect, in the order of [`Self::server`].
+    /// The client addresses, in the order of [`Self::server`].
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.servers.iter().map(ZooKeeper::address).collect()
     }
@@ -51,63 +51,64 @@ impl Ensemble {
         &self.servers[index]
     }
 
-    /// Which server leads. While none does, waits for the one that will.
+    /// The index of the leader. Waits while there is none.
     pub fn leader(&self) -> usize {
-        poll::until(ELECTION, || {
+        poll::until(ELECTION_TIMEOUT, || {
             let modes: Vec<Option<String>> = self.servers.iter().map(ZooKeeper::mode).collect();
             let all = |wanted: &str| -> Vec<usize> {
                 (0..SIZE).filter(|&index| modes[index].as_deref() == Some(wanted)).collect()
             };
-            // A leader that was frozen takes itself for one until it hears of the next.
+            // A thawed leader still calls itself leader until it learns of its successor.
             match all("leader")[..] {
                 [leader] if !all("follower").is_empty() => Some(leader),
                 _ => None,
             }
         })
-        .unwrap_or_else(|| panic!("the ensemble has no leader after {ELECTION:?}"))
+        .unwrap_or_else(|| panic!("the ensemble has no leader after {ELECTION_TIMEOUT:?}"))
     }
 
-    /// Lets a follower hear no more of whoever leads, though its own words still get there, and its clients and votes are not
-    /// touched: until the sync limit has passed it goes on answering pings. Needs [`EnsembleBuilder::start_with_links`].
-    pub fn deafen(&self, follower: usize) {
+    /// Holds back everything that the leader sends to a follower. What the follower sends, its clients and its votes are not affected: it keeps
+    /// answering pings until the sync limit has passed. Needs [`EnsembleBuilder::start_with_links`].
+    pub fn hold_leader_messages(&self, follower: usize) {
         self.links(follower).for_each(Proxy::hold_answers);
     }
 
-    /// Lets a follower hear again, what it missed first.
-    pub fn undeafen(&self, follower: usize) {
+    /// Delivers what was held back by [`Self::hold_leader_messages`] and everything after it.
+    pub fn release_leader_messages(&self, follower: usize) {
         self.links(follower).for_each(Proxy::release_answers);
     }
 
     fn links(&self, from: usize) -> impl Iterator<Item = &Proxy> {
-        assert!(!self.links.is_empty(), "an ensemble has links if it is started with them");
+        assert!(
+            !self.links.is_empty(),
+            "an ensemble has links only if it is started with start_with_links()"
+        );
         self.links.iter().filter(move |link| link.from == from).map(|link| &link.proxy)
     }
 
-    /// Starts all servers again, with the same ports and what they had stored, and waits until they
-    /// serve. Those that still run are killed first.
+    /// Starts all servers again, with the same ports and data, and waits until they serve. Servers that still run are killed first.
     pub fn restart(&self) {
         self.servers.iter().for_each(ZooKeeper::stop);
         self.servers.iter().for_each(ZooKeeper::launch);
-        self.servers.iter().for_each(ZooKeeper::wait_to_serve_again);
+        self.servers.iter().for_each(ZooKeeper::wait_until_serving_again);
     }
 }
 
-/// An [`Ensemble`] that differs from the usual one, whose servers are those of
-/// [`ZooKeeper::start`] with a sync limit of ten ticks.
+/// Builds an [`Ensemble`]. By default the servers are those of [`ZooKeeper::start`], with a sync limit of ten ticks.
 pub struct EnsembleBuilder {
     settings: Settings,
     sync_limit: u32,
 }
 
 impl EnsembleBuilder {
-    /// The servers' unit of time. Sessions last two ticks at least and are checked once a tick.
+    /// The servers' unit of time. Sessions last at least two ticks and are checked once per tick.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.settings.tick = tick;
         self
     }
 
-    /// For how many ticks the leader and a follower may hear nothing of each other before they part.
+    /// For how many ticks the leader and a follower may be out of contact before they disconnect.
     #[must_use]
     pub fn sync_limit(mut self, ticks: u32) -> Self {
         self.sync_limit = ticks;
@@ -121,7 +122,7 @@ impl EnsembleBuilder {
         self
     }
 
-    /// For benchmarks: leaves the JVMs' compiler and collector as they are, and gives each 1 GiB.
+    /// For benchmarks: keeps the JVMs' default compiler and garbage collector and gives each 1 GiB.
     #[must_use]
     pub fn full_speed(mut self) -> Self {
         self.settings.full_speed = true;
@@ -138,8 +139,8 @@ impl EnsembleBuilder {
         }
     }
 
-    /// As [`Self::start`], with a proxy between each server and each other one that may lead it: see [`Ensemble::deafen`]. The
-    /// proxies need a runtime with a thread to spare, as this waits for the servers.
+    /// Like [`Self::start`], with a proxy between every two servers: see [`Ensemble::hold_leader_messages`]. The proxies need a runtime with a second
+    /// thread, since this function blocks until the servers serve.
     pub async fn start_with_links(&self) -> Ensemble {
         loop {
             let peers = Peers::find();
@@ -147,7 +148,8 @@ impl EnsembleBuilder {
             for (from, to) in (0..SIZE).flat_map(|from| (0..SIZE).map(move |to| (from, to))) {
                 if from != to {
                     let proxy =
-                        Proxy::start_patient((Ipv4Addr::LOCALHOST, peers.quorum[to]).into()).await;
+                        Proxy::start_with_retries((Ipv4Addr::LOCALHOST, peers.quorum[to]).into())
+                            .await;
                     links.push(Link { from, to, proxy });
                 }
             }
@@ -173,36 +175,43 @@ impl EnsembleBuilder {
             .collect()
     }
 
-    /// What one member knows of all.
-    fn zoo_cfg(&self, peers: &Peers, links: &[Link], me: usize) -> String {
-        let init_limit = JOINING.as_millis().div_ceil(self.settings.tick.as_millis()).max(10);
+    /// The part of `zoo.cfg` that lists all members, for the member at `own_index`.
+    fn zoo_cfg(&self, peers: &Peers, links: &[Link], own_index: usize) -> String {
+        let init_limit = INIT_TIMEOUT.as_millis().div_ceil(self.settings.tick.as_millis()).max(10);
         let mut zoo_cfg = format!("initLimit={init_limit}\nsyncLimit={}\n", self.sync_limit);
         for index in 0..SIZE {
-            let link = links.iter().find(|link| link.from == me && link.to == index);
+            let link = links.iter().find(|link| link.from == own_index && link.to == index);
             let quorum = link.map_or(peers.quorum[index], |link| link.proxy.address().port());
-            let _ =
-                writeln!(zoo_cfg, "server.{}=127.0.0.1:{quorum}:{}", index + 1, peers.votes[index]);
+            let _ = writeln!(
+                zoo_cfg,
+                "server.{}=127.0.0.1:{quorum}:{}",
+                index + 1,
+                peers.election[index]
+            );
         }
         zoo_cfg
     }
 }
 
-/// Where servers meet: those they lead, and all when they vote.
+/// The ports on which the servers reach each other: as leader and followers, and for elections.
 struct Peers {
     quorum: [u16; SIZE],
-    votes: [u16; SIZE],
+    election: [u16; SIZE],
 }
 
 impl Peers {
     fn find() -> Self {
-        Self { quorum: [(); SIZE].map(|()| free_port()), votes: [(); SIZE].map(|()| free_port()) }
+        Self {
+            quorum: [(); SIZE].map(|()| free_port()),
+            election: [(); SIZE].map(|()| free_port()),
+        }
     }
 }
 
-/// Starts all and waits until they serve; `false` if they cannot because someone else has one of their ports.
+/// Starts all servers and waits until they serve; `false` if another process has one of their ports.
 fn launch(servers: &[ZooKeeper]) -> bool {
     servers.iter().for_each(ZooKeeper::launch);
-    let served: Result<(), PortTaken> = servers.iter().try_for_each(ZooKeeper::wait_to_serve);
+    let served: Result<(), PortTaken> = servers.iter().try_for_each(ZooKeeper::wait_until_serving);
     served.is_ok()
 }
 
@@ -212,7 +221,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn an_ensemble_elects_another_leader_when_the_leader_is_killed() {
+    fn ensemble_elects_another_leader_when_the_leader_is_killed() {
         let ensemble = Ensemble::start();
         let first = ensemble.leader();
 
@@ -227,7 +236,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn an_ensemble_elects_another_leader_when_the_leader_freezes() {
+    fn ensemble_elects_another_leader_when_the_leader_freezes() {
         let ensemble = Ensemble::builder().sync_limit(5).start();
         let first = ensemble.leader();
 
@@ -241,13 +250,13 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "needs a real ZooKeeper: make test"]
-    async fn a_deaf_follower_serves_on_and_hears_again() {
+    async fn follower_keeps_serving_while_leader_messages_are_held() {
         let ensemble = Ensemble::builder().sync_limit(500).start_with_links().await;
         let follower = (ensemble.leader() + 1) % SIZE;
 
-        ensemble.deafen(follower);
+        ensemble.hold_leader_messages(follower);
         let mode = ensemble.server(follower).mode();
-        ensemble.undeafen(follower);
+        ensemble.release_leader_messages(follower);
 
         assert_eq!(mode.as_deref(), Some("follower"));
         assert_eq!(ensemble.server(follower).mode().as_deref(), Some("follower"));
@@ -255,7 +264,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn an_ensemble_comes_back_after_all_its_servers_were_killed() {
+    fn ensemble_restarts_after_all_its_servers_were_killed() {
         let ensemble = Ensemble::start();
         let addresses = ensemble.addresses();
         (0..SIZE).for_each(|index| ensemble.server(index).stop());

@@ -1,7 +1,7 @@
-//! A temporary folder that cannot outlive us, even in a static, which nobody drops.
+//! A temporary folder that does not outlive the process, even in a static, which is never dropped.
 //!
-//! As with a child (see `child.rs`), a small shell holds a pipe from us and acts when it ends. A
-//! server's folder is left to the keeper of the server, who knows when it no longer writes there.
+//! As with a child (see `child.rs`), a small shell, the keeper, reads a pipe from this process and removes the folder when the pipe closes. The
+//! folder of a server is removed by the keeper of the server, which knows when the server no longer writes there.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -14,14 +14,14 @@ read -r _
 rm -rf -- "$1"
 "#;
 
-/// A folder that is removed when it is dropped, or when the process ends, however that ends.
+/// A folder that is removed when this value is dropped or when the process ends, however it ends.
 pub(crate) struct Folder {
     keeper: Child,
     folder: TempDir,
 }
 
 impl Folder {
-    /// Makes a new folder whose name begins with `prefix`.
+    /// Creates a folder whose name begins with `prefix`.
     pub(crate) fn new(prefix: &str) -> Self {
         let folder = temporary(prefix);
         let keeper = Command::new("/bin/sh")
@@ -42,12 +42,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closes the pipe first.
+        // `wait` closes the pipe first.
         let _ = self.keeper.wait();
     }
 }
 
-/// A new folder in the system's own for such things.
+/// Creates a folder in the system's temporary folder.
 pub(crate) fn temporary(prefix: &str) -> TempDir {
     tempfile::Builder::new()
         .prefix(prefix)
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_gone_when_it_is_dropped() {
+    fn dropped_folder_is_removed() {
         let folder = Folder::new("testbed-folder-");
         let file = folder.join("file");
         fs::write(&file, "content").unwrap();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_nobody_drops_is_gone_when_the_pipe_ends() {
+    fn folder_that_is_not_dropped_is_removed_when_the_pipe_closes() {
         let mut folder = Folder::new("testbed-folder-");
         let path = folder.join("");
 

@@ -1,8 +1,8 @@
-//! Golden files: words that are stored, checked in as they are stored.
+//! Golden files: checked-in copies of stored formats.
 
 use std::{env, fmt::Write, fs, path::Path};
 
-/// Rewrites the golden files instead of comparing with them.
+/// The environment variable that makes tests rewrite the golden files instead of comparing with them.
 const UPDATE: &str = "UPDATE_GOLDEN";
 
 /// Compares `actual` with the file `tests/golden/NAME` of the crate whose test calls it, and returns the file's text.
@@ -29,14 +29,17 @@ macro_rules! golden_input {
 pub fn check(root: &str, name: &str, actual: &str) -> String {
     let path = Path::new(root).join("tests/golden").join(name);
     if env::var_os(UPDATE).is_some_and(|set| !set.is_empty()) {
-        assert!(env::var_os("CI").is_none(), "{UPDATE} is set in CI, where it hides every change");
+        assert!(
+            env::var_os("CI").is_none(),
+            "{UPDATE} must not be set in CI: it would hide every change"
+        );
         fs::write(&path, actual).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
     let golden = read(root, name);
     if let Some(difference) = difference(&golden, actual) {
         panic!(
             "{} differs, which breaks what users have stored:\n{difference}\
-             If the change is meant, write a migration, then set {UPDATE}=1; tests/golden/README.md says more.",
+             If the change is meant, write a migration, then set {UPDATE}=1; see tests/golden/README.md.",
             path.display()
         );
     }
@@ -51,14 +54,14 @@ pub fn read(root: &str, name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Lines that only one of the two has, with their numbers in the golden file; nothing if the texts are equal.
+/// The lines that only one of the texts has, with their numbers in the golden file; `None` if the texts are equal.
 fn difference(golden: &str, actual: &str) -> Option<String> {
     if golden == actual {
         return None;
     }
     let (old, new): (Vec<&str>, Vec<&str>) =
         (golden.split('\n').collect(), actual.split('\n').collect());
-    // How many lines the two have in common from these places on.
+    // Length of the longest common subsequence of the lines from `i` and `j` on.
     let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for (i, line) in old.iter().enumerate().rev() {
         for (j, other) in new.iter().enumerate().rev() {
@@ -69,20 +72,20 @@ fn difference(golden: &str, actual: &str) -> Option<String> {
             };
         }
     }
-    let mut told = String::new();
+    let mut report = String::new();
     let (mut i, mut j) = (0, 0);
     while i < old.len() || j < new.len() {
         if i < old.len() && j < new.len() && old[i] == new[j] {
             (i, j) = (i + 1, j + 1);
         } else if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
-            let _ = writeln!(told, "{:>5} - {}", i + 1, old[i]);
+            let _ = writeln!(report, "{:>5} - {}", i + 1, old[i]);
             i += 1;
         } else {
-            let _ = writeln!(told, "{:>5} + {}", i + 1, new[j]);
+            let _ = writeln!(report, "{:>5} + {}", i + 1, new[j]);
             j += 1;
         }
     }
-    Some(told)
+    Some(report)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The command that runs a server: where Java and the jars are, and how the JVM is set up.
+//! The command lines that run ZooKeeper servers: finds Java and the jars, and configures the JVM.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 const JARS: &str = "/usr/share/java";
 
-/// `zookeeper.jar` names in its manifest what it needs for plain connections; these are for logs,
-/// and what Netty needs beyond that to speak TLS.
+/// The manifest of `zookeeper.jar` names the jars for plain connections; the others are for logging, and for TLS with Netty.
 const CLASS_PATH: [&str; 6] = [
     "zookeeper.jar",
     "slf4j-log4j12.jar",
@@ -24,23 +23,23 @@ log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} - %m%n
 ";
 
-/// The class a server starts with.
+/// The main class.
 #[derive(Clone, Copy)]
 pub(crate) enum Main {
     Standalone,
     EnsembleMember,
-    /// Not a server: the shell that comes with it.
+    /// Not a server: the command-line client.
     Shell,
 }
 
-/// How the JVM is to run.
+/// Settings of the JVM.
 #[derive(Clone)]
 pub(crate) struct Jvm {
     pub(crate) full_speed: bool,
     pub(crate) properties: Vec<(String, String)>,
 }
 
-/// The command that runs the `zoo.cfg` in `folder`.
+/// The command that runs a server with the `zoo.cfg` in `folder`.
 pub(crate) fn command(main: Main, jvm: &Jvm, folder: &Path) -> Vec<OsString> {
     let properties = jvm.properties.iter().map(|(name, value)| format!("-D{name}={value}").into());
     let mut command = java(main, jvm.full_speed, properties, folder);
@@ -48,7 +47,7 @@ pub(crate) fn command(main: Main, jvm: &Jvm, folder: &Path) -> Vec<OsString> {
     command
 }
 
-/// The command that runs ZooKeeper's own shell; `folder` has the settings of its log.
+/// The command that runs ZooKeeper's own shell; `folder` holds its `log4j.properties`.
 pub(crate) fn shell(server: &str, folder: &Path) -> Vec<OsString> {
     let mut command = java(Main::Shell, false, std::iter::empty(), folder);
     command.extend(["-server", server].map(OsString::from));
@@ -63,7 +62,9 @@ fn java(
 ) -> Vec<OsString> {
     let jars = Path::new(JARS);
     let (Some(java), true) = (find_java(), jars.join("zookeeper.jar").exists()) else {
-        panic!("no Java or no {JARS}/zookeeper.jar: apt-get install zookeeper (make test does it)");
+        panic!(
+            "no Java or no {JARS}/zookeeper.jar; hint: apt-get install zookeeper (make test does it)"
+        );
     };
     let class_path = env::join_paths(
         [folder.to_owned()].into_iter().chain(CLASS_PATH.map(|jar| jars.join(jar))),
@@ -90,7 +91,7 @@ fn flags(full_speed: bool) -> &'static [&'static str] {
     if full_speed {
         &["-Xmx1g"]
     } else {
-        // Less to compile, less to keep: a test server lives for seconds.
+        // Start fast and use little memory: a test server lives for seconds.
         &["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
     }
 }

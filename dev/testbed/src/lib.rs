@@ -1,25 +1,22 @@
-//! Real servers for tests: started as child processes on loopback, on free ports, in temporary
-//! folders, and gone when the test is.
+//! Real servers for tests: started as child processes on loopback, on free ports, in temporary folders, and removed when the test ends.
 //!
-//! - [`ZooKeeper`] is one standalone server, [`Ensemble`] three that elect a leader. Each can be
-//!   killed, frozen, thawed and restarted, so a test can do to it what the world does.
-//! - [`Postgres`] and [`MariaDb`] are databases for what jobs write, and for history.
-//! - [`Proxy`] stands between a client and a server, to cut the one off from the other or to keep
-//!   the answers back.
-//! - [`Certificates`] are what a TLS test needs: an authority, a server and a client it vouches for.
-//! - [`zookeeper_shell`] is the Java client, typing.
-//! - [`free_port`] finds a port for a server that cannot find its own.
-//! - [`golden!`] compares a text with a file that is checked in, so that what is stored keeps its words.
+//! - [`ZooKeeper`] is a standalone server, [`Ensemble`] three servers that elect a leader. A test can kill, freeze, thaw and restart each of them.
+//! - [`Postgres`] and [`MariaDb`] are databases for job data and for history.
+//! - [`Proxy`] is a TCP proxy between a client and a server that can cut connections or hold back answers.
+//! - [`Certificates`] holds a certificate authority and the server and client certificates that it signed, for TLS tests.
+//! - [`zookeeper_shell`] runs commands in ZooKeeper's own Java client.
+//! - [`free_port`] finds a port for a server that cannot choose its own.
+//! - [`golden!`] compares a text with a checked-in file, so that stored formats do not change by accident.
 //!
-//! There is nothing shared here: a test file that wants one server for all its tests keeps it in a
-//! static of its own. A server in a static is never dropped, yet it does not outlive the process
-//! (see `child.rs`), and neither does its folder. The same goes for certificates.
+//! This crate shares nothing between tests: a test file that wants one server for all its tests keeps it in a static. A server in a static is never
+//! dropped, but neither the server nor its folder outlives the process (see `child.rs`). The same holds for certificates.
 //!
 //! The servers come from Debian's packages `zookeeper`, `postgresql` and `mariadb-server-core`, which
 //! `scripts/install-test-servers.sh` installs. Tests that need one are marked `#[ignore = "needs a real ZooKeeper: make test"]`.
 
 mod certificates;
 mod child;
+mod database;
 mod ensemble;
 mod folder;
 #[doc(hidden)]

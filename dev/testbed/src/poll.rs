@@ -1,24 +1,24 @@
-//! Waiting for something another process does: look, and look again, until a deadline.
+//! Polls for something that another process does, until a deadline.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PAUSE: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Looks until there is something to see, or until `limit` has passed.
+/// Calls `check` until it returns something, or until `limit` has passed.
 #[expect(
     clippy::disallowed_methods,
-    reason = "real servers run on the real clock, and so does the patience of a test"
+    reason = "real servers run on the real clock, and so do the timeouts of tests"
 )]
-pub(crate) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn until<T>(limit: Duration, mut check: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return Some(seen);
+        if let Some(found) = check() {
+            return Some(found);
         }
         if start.elapsed() >= limit {
             return None;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(INTERVAL);
     }
 }

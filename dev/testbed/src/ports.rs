@@ -1,16 +1,15 @@
-//! Ports for servers that have to be told theirs.
+//! Free ports for servers that cannot choose their own.
 //!
-//! Between asking the kernel for a port and the server's binding it, somebody else may be given the
-//! same one. So the port is left in the state `TIME_WAIT`: for the next minute the kernel gives it to
-//! nobody who asks for any port, neither a listener nor an outgoing connection, in whichever process,
-//! while a server that names it may have it, given `SO_REUSEADDR`, which every server sets. That
-//! needs no list of the ports handed out, and holds for tests in other processes too.
+//! Between the moment the kernel reports a port as free and the moment the server binds it, another process may be given the same port. Therefore the
+//! port is left in the state `TIME_WAIT`: for the next minute the kernel does not choose it for any listener or outgoing connection of any process,
+//! but a server that names it can bind it with `SO_REUSEADDR`, which every server sets. This needs no list of reserved ports, and it holds for tests
+//! in other processes too.
 
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
-/// A port on 127.0.0.1 which nobody listens on, and which nobody else is given for a minute.
+/// A port on 127.0.0.1 without a listener, which the kernel gives to no other process for a minute.
 pub fn free_port() -> u16 {
     reserve().expect("loopback has a free port")
 }
@@ -21,19 +20,19 @@ fn reserve() -> io::Result<u16> {
     let mut client = TcpStream::connect(address)?;
     let (accepted, _) = listener.accept()?;
 
-    // Whoever closes first is left in TIME_WAIT: it has to be the end that has the port.
+    // The end that closes first stays in TIME_WAIT: it has to be the end that has the port.
     drop(accepted);
     client.read_to_end(&mut Vec::new())?;
-    hang_up(&OwnedFd::from(listener).into());
+    stop_listening(&OwnedFd::from(listener).into());
     Ok(address.port())
 }
 
-/// Stops a listener, given a handle on it, from listening.
+/// Stops a listener from listening, given a second handle on its socket.
 ///
-/// Closing it is not enough while another thread starts a process: until that process runs its
-/// program, it has every file we have.
-pub(crate) fn hang_up(listener: &TcpStream) {
-    // Linux can; a system that cannot has to do with closing it.
+/// Closing the listener is not enough while another thread starts a process: until the new process executes its program, it shares all our open
+/// files.
+pub(crate) fn stop_listening(listener: &TcpStream) {
+    // Linux supports this; other systems have to rely on closing the socket.
     let _ = listener.shutdown(Shutdown::Both);
 }
 
@@ -44,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_port_is_handed_out_twice() {
+    fn free_ports_are_distinct() {
         let ports: HashSet<u16> = (0..100).map(|_| free_port()).collect();
 
         assert_eq!(ports.len(), 100);
     }
 
     #[test]
-    fn a_server_can_bind_the_port_it_was_given() {
+    fn server_can_bind_a_free_port() {
         let port = free_port();
 
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();

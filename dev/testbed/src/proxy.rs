@@ -1,9 +1,8 @@
-//! A TCP proxy that can be told to misbehave.
+//! A TCP proxy that can cut connections and hold back answers.
 //!
-//! Every method takes effect before it returns, so a test needs no pause after it: the listener and
-//! a second handle on each socket are kept where [`Proxy::cut`] can shut them down at once, rather
-//! than in the tasks that read and write. While it is cut, the proxy keeps its port without listening
-//! on it, so connections are refused and nobody else is given the port.
+//! Every method takes effect before it returns, so that a test needs no pause after it: the listener and a second handle on each socket are kept in
+//! `State`, where [`Proxy::cut`] can shut them down at once, rather than only in the tasks that read and write. While the proxy is cut, it keeps its
+//! port without listening on it: connections are refused, and the port is given to no other process.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,16 +21,15 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::ports::{free_port, hang_up};
+use crate::ports::{free_port, stop_listening};
 
 const BACKLOG: u32 = 1024;
 const BUFFER: usize = 64 * 1024;
-/// How often a patient proxy tries to reach its target, and how long it waits in between.
-const TRIES: usize = 50;
-const PAUSE: Duration = Duration::from_millis(20);
+/// How often a proxy with retries tries to reach its target, and how long it waits in between.
+const CONNECT_TRIES: usize = 50;
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// A TCP proxy in front of a server, to cut its clients off. It ends, with all that goes through
-/// it, when it is dropped.
+/// A TCP proxy in front of a server. Dropping it closes all its connections.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -41,32 +39,31 @@ pub struct Proxy {
 
 impl Proxy {
     /// Starts a proxy in front of `target`, on a free port of 127.0.0.1.
-    #[expect(clippy::unused_async, reason = "to say that it has to be called on a runtime")]
+    #[expect(clippy::unused_async, reason = "shows that it has to be called on a runtime")]
     pub async fn start(target: SocketAddr) -> Self {
         Self::launch(target, false)
     }
 
-    /// As [`Self::start`], for servers that take a closed connection for more than a refused one: tries for a second to reach
-    /// the target.
-    #[expect(clippy::unused_async, reason = "to say that it has to be called on a runtime")]
-    pub(crate) async fn start_patient(target: SocketAddr) -> Self {
+    /// Like [`Self::start`], but tries for a second to reach the target: for clients that take a closed connection more seriously than a refused one.
+    #[expect(clippy::unused_async, reason = "shows that it has to be called on a runtime")]
+    pub(crate) async fn start_with_retries(target: SocketAddr) -> Self {
         Self::launch(target, true)
     }
 
-    fn launch(target: SocketAddr, is_patient: bool) -> Self {
+    fn launch(target: SocketAddr, has_retries: bool) -> Self {
         let (listener, port) = listen().expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared {
-            door: Mutex::new(Door {
+            state: Mutex::new(State {
                 listener: Some(listener),
                 port,
                 acceptor: None,
                 target,
-                inside: HashMap::new(),
+                connections: HashMap::new(),
             }),
             accepted: AtomicUsize::new(0),
             holding: watch::Sender::new(false),
-            is_patient,
+            has_retries,
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).run());
@@ -74,41 +71,41 @@ impl Proxy {
         Self { address, shared, runtime: Handle::current(), _tasks: tasks }
     }
 
-    /// Where clients connect instead.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes all connections and refuses new ones. Answers that were held back are lost.
+    /// Closes all connections and refuses new ones. Answers that are held back are lost.
     pub fn cut(&self) {
-        self.shared.door().close();
-        // Only now, so that nothing held back gets through.
+        self.shared.state().close();
+        // Only now, so that no held answer gets through.
         self.shared.holding.send_replace(false);
     }
 
-    /// Takes new connections again after [`Self::cut`].
+    /// Accepts new connections again after [`Self::cut`].
     pub fn heal(&self) {
         let _runtime = self.runtime.enter();
-        self.shared.door().open().expect("the proxy has its port");
+        self.shared.state().open().expect("the proxy has its port");
     }
 
-    /// Goes on taking what clients send to the server, and holds back what it answers, on new
-    /// connections as well: the server does what it is asked to, and nobody hears of it.
+    /// Holds back the answers of the server, on new connections too. Requests are still forwarded: the server executes them, but the clients do not
+    /// learn of it.
     pub fn hold_answers(&self) {
         self.shared.holding.send_replace(true);
     }
 
-    /// Delivers the answers held back so far, and no longer holds back any.
+    /// Delivers the held answers and stops holding answers back.
     pub fn release_answers(&self) {
         self.shared.holding.send_replace(false);
     }
 
-    /// Leads connections made from now on to another server. Those there are stay where they are.
+    /// Forwards new connections to another server. Existing connections are not affected.
     pub fn retarget(&self, target: SocketAddr) {
-        self.shared.door().target = target;
+        self.shared.state().target = target;
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
     }
@@ -116,30 +113,30 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.shared.door().close();
+        self.shared.state().close();
     }
 }
 
 struct Shared {
-    door: Mutex<Door>,
+    state: Mutex<State>,
     accepted: AtomicUsize,
     holding: watch::Sender<bool>,
-    is_patient: bool,
+    has_retries: bool,
 }
 
-/// Who comes in, and who is in.
-struct Door {
-    /// Nothing while we are cut.
+/// The listener and the open connections.
+struct State {
+    /// `None` while the proxy is cut.
     listener: Option<TcpListener>,
-    /// A second handle on the listener's socket, which has our port whether or not it listens.
+    /// A second handle on the listener's socket, which keeps the port while the proxy does not listen.
     port: std::net::TcpStream,
     acceptor: Option<Waker>,
     target: SocketAddr,
     /// Both sockets of each connection, by its number.
-    inside: HashMap<usize, Vec<std::net::TcpStream>>,
+    connections: HashMap<usize, Vec<std::net::TcpStream>>,
 }
 
-struct Guest {
+struct ClientConnection {
     number: usize,
     stream: TcpStream,
     target: SocketAddr,
@@ -150,70 +147,70 @@ impl Shared {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                guest = poll_fn(|context| self.poll_accept(context)) => {
-                    connections.spawn(Arc::clone(&self).serve(guest));
+                client = poll_fn(|context| self.poll_accept(context)) => {
+                    connections.spawn(Arc::clone(&self).serve(client));
                 }
                 Some(_) = connections.join_next() => {}
             }
         }
     }
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Guest> {
-        let mut door = self.door();
-        door.acceptor = Some(context.waker().clone());
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<ClientConnection> {
+        let mut state = self.state();
+        state.acceptor = Some(context.waker().clone());
         loop {
-            let Some(listener) = &door.listener else {
+            let Some(listener) = &state.listener else {
                 return Poll::Pending;
             };
             let stream = match ready!(listener.poll_accept(context)) {
                 Ok((stream, _)) => stream,
-                // A client that gave up before it was accepted is nobody's concern.
+                // The client gave up before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => panic!("the proxy cannot accept connections: {error}"),
             };
             let handle = second_handle(&stream).expect("a socket can have a second handle");
             let number = self.accepted.fetch_add(1, Ordering::SeqCst);
-            door.inside.insert(number, vec![handle]);
-            return Poll::Ready(Guest { number, stream, target: door.target });
+            state.connections.insert(number, vec![handle]);
+            return Poll::Ready(ClientConnection { number, stream, target: state.target });
         }
     }
 
-    async fn serve(self: Arc<Self>, guest: Guest) {
-        let number = guest.number;
-        // If either end is gone there is nobody left to tell.
-        let _ = self.carry(guest).await;
-        self.door().inside.remove(&number);
+    async fn serve(self: Arc<Self>, client: ClientConnection) {
+        let number = client.number;
+        // An error means that one end is gone, so there is no one to report it to.
+        let _ = self.forward_connection(client).await;
+        self.state().connections.remove(&number);
     }
 
-    async fn carry(&self, guest: Guest) -> io::Result<()> {
-        let mut tries = if self.is_patient { TRIES } else { 1 };
+    async fn forward_connection(&self, client: ClientConnection) -> io::Result<()> {
+        let mut tries = if self.has_retries { CONNECT_TRIES } else { 1 };
         let server = loop {
             tries -= 1;
-            match TcpStream::connect(guest.target).await {
+            match TcpStream::connect(client.target).await {
                 Ok(server) => break server,
                 Err(error) if tries == 0 => return Err(error),
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
             }
         };
         server.set_nodelay(true)?;
-        guest.stream.set_nodelay(true)?;
-        match self.door().inside.get_mut(&guest.number) {
+        client.stream.set_nodelay(true)?;
+        match self.state().connections.get_mut(&client.number) {
             Some(sockets) => sockets.push(second_handle(&server)?),
-            None => return Ok(()), // We were cut while we connected.
+            None => return Ok(()), // The proxy was cut while it connected.
         }
-        let (from_client, to_client) = guest.stream.into_split();
+        let (from_client, to_client) = client.stream.into_split();
         let (from_server, to_server) = server.into_split();
-        let questions = forward(from_client, to_server, None);
+        let requests = forward(from_client, to_server, None);
         let answers = forward(from_server, to_client, Some(self.holding.subscribe()));
-        tokio::try_join!(questions, answers).map(|_| ())
+        tokio::try_join!(requests, answers).map(|_| ())
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Door {
+impl State {
     fn open(&mut self) -> io::Result<()> {
         if self.listener.is_none() {
             let socket = TcpSocket::from_std_stream(self.port.try_clone()?);
@@ -227,16 +224,16 @@ impl Door {
 
     fn close(&mut self) {
         if self.listener.take().is_some() {
-            hang_up(&self.port);
+            stop_listening(&self.port);
         }
-        for socket in self.inside.drain().flat_map(|(_, sockets)| sockets) {
-            // Fails on what the other end has closed already.
+        for socket in self.connections.drain().flat_map(|(_, sockets)| sockets) {
+            // Fails if the other end has closed the connection already.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Carries bytes until the end of `from`, each time waiting while they are held back.
+/// Forwards bytes until the end of `from`; before each write it waits while `holding` is true.
 async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -255,8 +252,7 @@ async fn forward(
     }
 }
 
-/// Listens on a free port. The port is named to the kernel, so that it stays with the socket when
-/// that no longer listens.
+/// Listens on a free port. The socket is bound to it explicitly, so that it keeps the port when it no longer listens.
 fn listen() -> io::Result<(TcpListener, std::net::TcpStream)> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -278,22 +274,22 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
-    /// Long enough for what should not happen to happen.
-    const A_WHILE: Duration = Duration::from_millis(100);
+    const TIMEOUT: Duration = Duration::from_secs(30);
+    /// How long a test waits for an answer that must not come.
+    const QUIET_PERIOD: Duration = Duration::from_millis(100);
 
-    /// A server that sends back what it gets, after a greeting.
-    struct Echo {
+    /// A server that sends a greeting and then echoes every byte.
+    struct EchoServer {
         address: SocketAddr,
-        heard: watch::Receiver<usize>,
+        received: watch::Receiver<usize>,
         _tasks: JoinSet<()>,
     }
 
-    impl Echo {
+    impl EchoServer {
         async fn start(greeting: u8) -> Self {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
             let address = listener.local_addr().unwrap();
-            let (count, heard) = watch::channel(0);
+            let (count, received) = watch::channel(0);
             let mut tasks = JoinSet::new();
             tasks.spawn(async move {
                 let mut connections = JoinSet::new();
@@ -311,7 +307,7 @@ mod tests {
                     });
                 }
             });
-            Self { address, heard, _tasks: tasks }
+            Self { address, received, _tasks: tasks }
         }
     }
 
@@ -319,47 +315,47 @@ mod tests {
         TcpStream::connect(address).await.unwrap()
     }
 
-    async fn next(stream: &mut TcpStream) -> io::Result<u8> {
-        timeout(PATIENCE, stream.read_u8()).await.expect("an answer in time")
+    async fn read_byte(stream: &mut TcpStream) -> io::Result<u8> {
+        timeout(TIMEOUT, stream.read_u8()).await.expect("an answer in time")
     }
 
     #[tokio::test]
-    async fn bytes_go_through_both_ways() {
-        let echo = Echo::start(b'a').await;
+    async fn bytes_are_forwarded_in_both_directions() {
+        let echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
 
         let mut client = connect(proxy.address()).await;
         client.write_all(b"!").await.unwrap();
 
-        assert_eq!(next(&mut client).await.unwrap(), b'a');
-        assert_eq!(next(&mut client).await.unwrap(), b'!');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'!');
         assert_eq!(proxy.connections(), 1);
     }
 
     #[tokio::test]
-    async fn a_cut_proxy_closes_what_there_is_and_refuses_the_rest() {
-        let echo = Echo::start(b'a').await;
+    async fn cut_proxy_closes_connections_and_refuses_new_ones() {
+        let echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
         let mut client = connect(proxy.address()).await;
-        assert_eq!(next(&mut client).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
 
         proxy.cut();
 
-        assert!(next(&mut client).await.is_err());
+        assert!(read_byte(&mut client).await.is_err());
         let refused = TcpStream::connect(proxy.address()).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         assert_eq!(proxy.connections(), 1);
     }
 
     #[tokio::test]
-    async fn a_healed_proxy_takes_new_connections_however_often_it_is_cut() {
-        let echo = Echo::start(b'a').await;
+    async fn healed_proxy_accepts_connections_after_any_number_of_cuts() {
+        let echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
 
-        for round in 1..=20 {
+        for count in 1..=20 {
             let mut client = connect(proxy.address()).await;
-            assert_eq!(next(&mut client).await.unwrap(), b'a');
-            assert_eq!(proxy.connections(), round);
+            assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
+            assert_eq!(proxy.connections(), count);
             proxy.cut();
             proxy.cut();
             assert!(TcpStream::connect(proxy.address()).await.is_err());
@@ -369,75 +365,75 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn held_answers_come_once_they_are_released() {
-        let mut echo = Echo::start(b'a').await;
+    async fn held_answers_arrive_once_released() {
+        let mut echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
         let mut client = connect(proxy.address()).await;
-        assert_eq!(next(&mut client).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
 
         proxy.hold_answers();
         client.write_all(b"!").await.unwrap();
-        timeout(PATIENCE, echo.heard.wait_for(|heard| *heard == 1)).await.unwrap().unwrap();
-        assert!(timeout(A_WHILE, client.read_u8()).await.is_err());
+        timeout(TIMEOUT, echo.received.wait_for(|count| *count == 1)).await.unwrap().unwrap();
+        assert!(timeout(QUIET_PERIOD, client.read_u8()).await.is_err());
         proxy.release_answers();
 
-        assert_eq!(next(&mut client).await.unwrap(), b'!');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'!');
     }
 
     #[tokio::test]
     async fn held_answers_are_lost_in_a_cut() {
-        let mut echo = Echo::start(b'a').await;
+        let mut echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
         let mut client = connect(proxy.address()).await;
-        assert_eq!(next(&mut client).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
         proxy.hold_answers();
         client.write_all(b"!").await.unwrap();
-        timeout(PATIENCE, echo.heard.wait_for(|heard| *heard == 1)).await.unwrap().unwrap();
+        timeout(TIMEOUT, echo.received.wait_for(|count| *count == 1)).await.unwrap().unwrap();
 
         proxy.cut();
         proxy.heal();
 
-        assert!(next(&mut client).await.is_err());
+        assert!(read_byte(&mut client).await.is_err());
         let mut another = connect(proxy.address()).await;
-        assert_eq!(next(&mut another).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut another).await.unwrap(), b'a');
     }
 
     #[tokio::test]
-    async fn a_retargeted_proxy_leads_new_connections_elsewhere() {
-        let (first, second) = (Echo::start(b'a').await, Echo::start(b'b').await);
+    async fn retargeted_proxy_forwards_new_connections_to_the_new_target() {
+        let (first, second) = (EchoServer::start(b'a').await, EchoServer::start(b'b').await);
         let proxy = Proxy::start(first.address).await;
         let mut old = connect(proxy.address()).await;
-        assert_eq!(next(&mut old).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut old).await.unwrap(), b'a');
 
         proxy.retarget(second.address);
         let mut new = connect(proxy.address()).await;
         old.write_all(b"!").await.unwrap();
 
-        assert_eq!(next(&mut new).await.unwrap(), b'b');
-        assert_eq!(next(&mut old).await.unwrap(), b'!');
+        assert_eq!(read_byte(&mut new).await.unwrap(), b'b');
+        assert_eq!(read_byte(&mut old).await.unwrap(), b'!');
     }
 
     #[tokio::test]
-    async fn a_server_that_cannot_be_reached_closes_the_connection() {
+    async fn unreachable_server_closes_the_connection() {
         let nowhere = (Ipv4Addr::LOCALHOST, free_port()).into();
         let proxy = Proxy::start(nowhere).await;
 
         let mut client = connect(proxy.address()).await;
 
-        assert!(next(&mut client).await.is_err());
+        assert!(read_byte(&mut client).await.is_err());
     }
 
     #[tokio::test]
-    async fn a_dropped_proxy_is_gone_with_its_connections() {
-        let echo = Echo::start(b'a').await;
+    async fn dropped_proxy_closes_its_connections() {
+        let echo = EchoServer::start(b'a').await;
         let proxy = Proxy::start(echo.address).await;
         let address = proxy.address();
         let mut client = connect(address).await;
-        assert_eq!(next(&mut client).await.unwrap(), b'a');
+        assert_eq!(read_byte(&mut client).await.unwrap(), b'a');
 
         drop(proxy);
 
-        assert!(next(&mut client).await.is_err());
+        assert!(read_byte(&mut client).await.is_err());
         assert!(TcpStream::connect(address).await.is_err());
     }
 }

@@ -1,9 +1,8 @@
-//! One server, as a child process.
+//! A ZooKeeper server as a child process.
 //!
-//! A server is launched with a configuration that does not change over its life: its ports and its
-//! folder outlast a stop, so a restart brings back the same server with what it had stored. It serves
-//! once `srvr` answers with a mode and `conf` with our own folder; before that, whoever answers may
-//! be someone else who got the port first. In that case a new server is tried on other ports.
+//! The configuration of a server never changes: its ports and its folder survive a stop, so that a restart brings back the same server with its data.
+//! The server serves once `srvr` answers with a mode and `conf` with our own folder; before that, the answer may come from another server that
+//! got the port first. In that case a new server is started on other ports.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -23,18 +22,18 @@ use crate::java::{self, Jvm, Main};
 use crate::poll;
 use crate::ports::free_port;
 
-/// How long a server may take to serve, on a machine that has a lot else to do.
-const START: Duration = Duration::from_mins(1);
+/// How long a server may take to start, on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a server may take to answer a four-letter word.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How long to wait for that answer while looking again anyway, as the server may be frozen.
-const GLANCE: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for an answer while polling, since the server may be frozen.
+const POLL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A real `ZooKeeper` server: a standalone one, or a member of an [`Ensemble`](crate::Ensemble).
 ///
-/// It ends when it is dropped, or when the process does, however that ends.
+/// The server stops when this value is dropped or when the process ends, however it ends.
 pub struct ZooKeeper {
-    // Before the folder, as dropping it stops the server that writes there.
+    // Declared before the folder, so that the server is stopped before its folder is removed.
     child: Mutex<Option<Child>>,
     folder: TempDir,
     command: Vec<OsString>,
@@ -48,17 +47,17 @@ impl ZooKeeper {
         Self::builder().start()
     }
 
-    /// A server that differs from the usual one.
+    /// A server with other settings than the default.
     pub fn builder() -> ZooKeeperBuilder {
         ZooKeeperBuilder { settings: Settings::default(), tls: None }
     }
 
-    /// Where clients connect.
+    /// The client address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where clients connect with TLS, given [`ZooKeeperBuilder::tls`].
+    /// The client address for TLS; panics without [`ZooKeeperBuilder::tls`].
     pub fn secure_address(&self) -> SocketAddr {
         self.secure_address.expect("a server has a secure address if it is built with tls(..)")
     }
@@ -68,45 +67,43 @@ impl ZooKeeper {
         self.child().as_ref().expect("a stopped server has no pid").pid()
     }
 
-    /// Kills the server (`kill -9`) and waits for its end. Stopping a stopped server does nothing.
+    /// Kills the server (SIGKILL) and waits for its exit. Does nothing if the server is stopped.
     pub fn stop(&self) {
         if let Some(child) = self.child().take() {
             child.kill();
         }
     }
 
-    /// Starts the server again, with the same ports and what it had stored, and waits until it
-    /// serves. A server that still runs is killed first.
+    /// Starts the server again, with the same ports and data, and waits until it serves. A server that still runs is killed first.
     ///
-    /// A member of an ensemble serves only with one of the others; see
-    /// [`Ensemble::restart`](crate::Ensemble::restart) for when none is left.
+    /// A member of an ensemble serves only together with another member; use [`Ensemble::restart`](crate::Ensemble::restart) if none runs.
     pub fn restart(&self) {
         self.stop();
         self.launch();
-        self.wait_to_serve_again();
+        self.wait_until_serving_again();
     }
 
-    /// Stops the server's threads where they are (`SIGSTOP`). Its connections stay open, and silent.
+    /// Suspends the server (SIGSTOP). Its connections stay open and silent.
     pub fn freeze(&self) {
-        self.running(Child::freeze);
+        self.with_child(Child::freeze);
     }
 
-    /// Lets a frozen server go on (`SIGCONT`).
+    /// Resumes a frozen server (SIGCONT).
     pub fn thaw(&self) {
-        self.running(Child::thaw);
+        self.with_child(Child::thaw);
     }
 
-    /// Lets the server write nothing more: from now on its disk is full. [`Self::make_room`] ends it.
+    /// Makes every further write to disk fail, as if the disk were full. [`Self::restart_with_free_disk`] ends this.
     pub fn fill_disk(&self) {
         let pid = rustix::process::Pid::from_raw(self.pid() as i32);
-        let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, nothing)
-            .unwrap_or_else(|error| panic!("cannot limit what the server writes: {error}"));
+        let limit = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, limit)
+            .unwrap_or_else(|error| panic!("cannot limit the file size of the server: {error}"));
     }
 
-    /// Starts a server whose disk was full again, with room. It reads no log that it could not begin, so those are removed, as an
-    /// operator has to.
-    pub fn make_room(&self) {
+    /// Restarts a server after [`Self::fill_disk`], with space on its disk. ZooKeeper does not start with an empty transaction log, so empty logs are
+    /// removed first, as an operator has to do.
+    pub fn restart_with_free_disk(&self) {
         self.stop();
         let logs = fs::read_dir(self.folder.path().join("data/version-2"));
         for log in logs.into_iter().flatten().flatten() {
@@ -119,11 +116,11 @@ impl ZooKeeper {
 
     /// The server's answer to a four-letter word such as `ruok`, `srvr`, `mntr`, `cons`, `dump`.
     pub fn four_letter(&self, word: &str) -> String {
-        ask(self.address, word, ANSWER)
+        send_four_letter(self.address, word, ANSWER_TIMEOUT)
             .unwrap_or_else(|error| panic!("no answer to {word} from {}: {error}", self.address))
     }
 
-    /// What the server has logged since it was last started.
+    /// The log of the server since its last start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -149,67 +146,71 @@ impl ZooKeeper {
         }
     }
 
-    /// Starts the process and does not wait.
+    /// Starts the process without waiting for it to serve.
     pub(crate) fn launch(&self) {
         *self.child() = Some(Child::start(&self.command, self.folder.path()));
     }
 
-    /// Waits until the server serves; `Err` if it cannot because someone else has one of its ports.
-    pub(crate) fn wait_to_serve(&self) -> Result<(), PortTaken> {
-        let outcome = poll::until(START, || {
-            if self.serves() {
+    /// Waits until the server serves; `Err` if another process has one of its ports.
+    pub(crate) fn wait_until_serving(&self) -> Result<(), PortTaken> {
+        let outcome = poll::until(START_TIMEOUT, || {
+            if self.is_serving() {
                 Some(Ok(()))
             } else if self.log().contains("java.net.BindException") {
                 Some(Err(PortTaken))
             } else {
                 assert!(
-                    !self.has_ended(),
-                    "ZooKeeper ended at once; its log:\n{}",
-                    self.last_words()
+                    !self.has_exited(),
+                    "ZooKeeper exited at once; its log:\n{}",
+                    self.log_tail()
                 );
                 None
             }
         });
         outcome.unwrap_or_else(|| {
-            panic!("ZooKeeper does not serve after {START:?}; its log:\n{}", self.last_words())
+            panic!(
+                "ZooKeeper does not serve after {START_TIMEOUT:?}; its log:\n{}",
+                self.log_tail()
+            )
         })
     }
 
-    /// As [`Self::wait_to_serve`], for a server that has to have the ports it has.
-    pub(crate) fn wait_to_serve_again(&self) {
-        let outcome = poll::until(START, || {
-            if self.wait_to_serve().is_ok() {
+    /// Like [`Self::wait_until_serving`], but retries until the server gets its own ports.
+    pub(crate) fn wait_until_serving_again(&self) {
+        let outcome = poll::until(START_TIMEOUT, || {
+            if self.wait_until_serving().is_ok() {
                 return Some(());
             }
-            // Whoever was given our port meanwhile, say for a connection, gives it back.
+            // Another process may hold our port for a while, for example for an outgoing connection.
             self.stop();
             self.launch();
             None
         });
-        outcome.unwrap_or_else(|| panic!("someone else listens on {}", self.address));
+        outcome.unwrap_or_else(|| panic!("another process listens on {}", self.address));
     }
 
-    /// What the server is now: `standalone`, `leader`, `follower`, or nothing while it does not serve.
+    /// The mode of the server: `standalone`, `leader`, `follower`; `None` while it does not serve.
     pub(crate) fn mode(&self) -> Option<String> {
-        let answer = ask(self.address, "srvr", GLANCE).ok()?;
+        let answer = send_four_letter(self.address, "srvr", POLL_TIMEOUT).ok()?;
         answer.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
     }
 
-    fn serves(&self) -> bool {
+    fn is_serving(&self) -> bool {
         let folder = self.folder.path().display().to_string();
         self.mode().is_some()
-            && ask(self.address, "conf", GLANCE).is_ok_and(|answer| answer.contains(&folder))
+            && send_four_letter(self.address, "conf", POLL_TIMEOUT)
+                .is_ok_and(|answer| answer.contains(&folder))
     }
 
-    fn has_ended(&self) -> bool {
-        self.child().as_ref().is_none_or(Child::has_ended)
+    fn has_exited(&self) -> bool {
+        self.child().as_ref().is_none_or(Child::has_exited)
     }
 
-    fn running(&self, act: impl FnOnce(&mut Child)) {
-        act(self.child().as_mut().expect("a stopped server neither freezes nor thaws"));
+    fn with_child(&self, act: impl FnOnce(&mut Child)) {
+        act(self.child().as_mut().expect("a stopped server cannot be frozen or thawed"));
     }
 
-    fn last_words(&self) -> String {
+    fn log_tail(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")
@@ -220,15 +221,14 @@ impl ZooKeeper {
     }
 }
 
-/// A [`ZooKeeper`] that differs from the usual one, which has ticks of 200 ms, does not wait for
-/// the disk and runs in a small JVM.
+/// Builds a [`ZooKeeper`]. By default the server has ticks of 200 ms, does not wait for the disk and runs in a small JVM.
 pub struct ZooKeeperBuilder {
     settings: Settings,
     tls: Option<Tls>,
 }
 
 impl ZooKeeperBuilder {
-    /// The server's unit of time. Sessions last two ticks at least and are checked once a tick.
+    /// The server's unit of time. Sessions last at least two ticks and are checked once per tick.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Self {
         self.settings.tick = tick;
@@ -242,7 +242,7 @@ impl ZooKeeperBuilder {
         self
     }
 
-    /// For benchmarks: leaves the JVM's compiler and collector as they are, and gives it 1 GiB.
+    /// For benchmarks: keeps the JVM's default compiler and garbage collector and gives it 1 GiB.
     #[must_use]
     pub fn full_speed(mut self) -> Self {
         self.settings.full_speed = true;
@@ -256,7 +256,7 @@ impl ZooKeeperBuilder {
         self
     }
 
-    /// Serves TLS on a port of its own, to clients whose certificate the same authority signed.
+    /// Serves TLS on a separate port, to clients with a certificate of the same authority.
     #[must_use]
     pub fn tls(mut self, certificates: &Certificates) -> Self {
         self.tls = Some(Tls {
@@ -271,7 +271,7 @@ impl ZooKeeperBuilder {
         loop {
             let server = self.prepare();
             server.launch();
-            if server.wait_to_serve().is_ok() {
+            if server.wait_until_serving().is_ok() {
                 return server;
             }
         }
@@ -285,7 +285,7 @@ impl ZooKeeperBuilder {
     }
 }
 
-/// Someone else has a port that was free when we looked.
+/// Another process took a port that had been free.
 pub(crate) struct PortTaken;
 
 #[derive(Clone, Copy)]
@@ -294,7 +294,7 @@ pub(crate) struct Ports {
     pub(crate) secure: Option<u16>,
 }
 
-/// What servers can differ in, alone or in an ensemble.
+/// The settings of a server, standalone or in an ensemble.
 pub(crate) struct Settings {
     pub(crate) tick: Duration,
     pub(crate) fsync: bool,
@@ -315,7 +315,7 @@ impl Default for Settings {
 
 impl Settings {
     fn zoo_cfg(&self, folder: &Path, ports: Ports) -> String {
-        // Short ticks make short sessions possible; long ones should be as possible as ever.
+        // Short ticks allow short sessions; long sessions must stay allowed.
         let longest_session = (self.tick * 20).max(Duration::from_secs(40));
         let mut zoo_cfg = format!(
             "tickTime={}\n\
@@ -338,17 +338,17 @@ impl Settings {
 
     fn jvm(&self) -> Jvm {
         let force_sync = if self.fsync { "yes" } else { "no" };
-        let usual = [
+        let defaults = [
             ("zookeeper.extendedTypesEnabled", "true"),
             ("zookeeper.4lw.commands.whitelist", "*"),
             ("zookeeper.forceSync", force_sync),
-            // How long two servers may wait to tell each other again for whom they vote.
+            // How long a server waits at most before it repeats its vote during an election.
             ("zookeeper.fastleader.maxNotificationInterval", "1000"),
         ];
-        let usual = usual.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let defaults = defaults.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Jvm {
             full_speed: self.full_speed,
-            properties: usual.into_iter().chain(self.properties.iter().cloned()).collect(),
+            properties: defaults.into_iter().chain(self.properties.iter().cloned()).collect(),
         }
     }
 }
@@ -378,9 +378,9 @@ pub(crate) fn write(folder: &Path, name: &str, content: &str) {
     fs::write(folder.join(name), content).expect("a temporary folder can be written to");
 }
 
-fn ask(address: SocketAddr, word: &str, patience: Duration) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, patience)?;
-    stream.set_read_timeout(Some(patience))?;
+fn send_four_letter(address: SocketAddr, word: &str, timeout: Duration) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_read_timeout(Some(timeout))?;
     stream.write_all(word.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_started_server_serves() {
+    fn started_server_serves() {
         let server = ZooKeeper::start();
 
         assert_eq!(server.four_letter("ruok"), "imok");
@@ -405,20 +405,20 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_server_whose_port_someone_else_has_says_so() {
-        let someone_else = ZooKeeper::start();
-        let ports = Ports { client: someone_else.address().port(), secure: None };
+    fn server_reports_that_another_process_has_its_port() {
+        let other_server = ZooKeeper::start();
+        let ports = Ports { client: other_server.address().port(), secure: None };
         let settings = Settings::default();
         let server = ZooKeeper::prepare(Main::Standalone, &settings, ports, |_| String::new());
 
         server.launch();
 
-        assert!(server.wait_to_serve().is_err());
+        assert!(server.wait_until_serving().is_err());
     }
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_dropped_server_is_gone() {
+    fn dropped_server_is_gone() {
         let server = ZooKeeper::start();
         let (address, pid, folder) =
             (server.address(), server.pid(), server.folder.path().to_owned());
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_restarted_server_is_the_same_server() {
+    fn restarted_server_keeps_its_address() {
         let server = ZooKeeper::start();
         let (address, pid) = (server.address(), server.pid());
         server.stop();
@@ -452,25 +452,25 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_frozen_server_is_silent_until_it_thaws() {
+    fn frozen_server_answers_only_after_it_thaws() {
         let server = ZooKeeper::start();
 
         server.freeze();
-        let silence = ask(server.address(), "ruok", Duration::from_millis(200));
+        let answer = send_four_letter(server.address(), "ruok", Duration::from_millis(200));
         server.thaw();
 
-        assert!(silence.is_err());
+        assert!(answer.is_err());
         assert_eq!(server.four_letter("ruok"), "imok");
     }
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_server_whose_disk_is_full_takes_no_writes_until_there_is_room() {
+    fn server_with_a_full_disk_accepts_no_writes() {
         let server = ZooKeeper::builder().fsync(true).start();
 
         server.fill_disk();
-        // A session is a write, too: whoever asks for one hears nothing.
-        let hello = [
+        // Creating a session is a write too, so the request gets no answer.
+        let connect_request = [
             &45_i32.to_be_bytes()[..],
             &[0; 12],
             &10_000_i32.to_be_bytes(),
@@ -481,19 +481,19 @@ mod tests {
         .concat();
         let mut client = TcpStream::connect(server.address()).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        client.write_all(&hello).unwrap();
+        client.write_all(&connect_request).unwrap();
         let mut answer = [0; 4];
-        let heard = client.read_exact(&mut answer);
+        let result = client.read_exact(&mut answer);
         let log = server.log();
-        server.make_room();
+        server.restart_with_free_disk();
 
-        assert!(heard.is_err(), "{answer:?}; {log}");
+        assert!(result.is_err(), "{answer:?}; {log}");
         assert_eq!(server.four_letter("ruok"), "imok");
     }
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_tls_server_listens_on_its_secure_port_as_well() {
+    fn tls_server_listens_on_its_secure_port() {
         let certificates = Certificates::issue();
         let server = ZooKeeper::builder().tls(&certificates).start();
 
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real ZooKeeper: make test"]
-    fn a_server_runs_as_it_was_built() {
+    fn server_runs_with_the_built_settings() {
         let server = ZooKeeper::builder()
             .tick(Duration::from_millis(500))
             .fsync(true)

@@ -1,4 +1,4 @@
-//! The dependency picture of ARCHITECTURE.md, as a test: it reads the paths that code names.
+//! Checks the dependency table of ARCHITECTURE.md against the paths that the code names.
 
 use std::{
     collections::BTreeSet,
@@ -6,22 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A crate, and what its modules may name.
+/// A crate, and the modules and crates that its code may name.
 struct Crate {
-    /// Below the workspace.
+    /// Path below the workspace root.
     src: &'static str,
-    /// Each module and the modules of the same crate it may name.
+    /// Each module, with the modules of the same crate that it may name.
     modules: &'static [(&'static str, &'static [&'static str])],
-    /// Other crates of the workspace it may name; of the library only these modules, where it is not the whole.
-    others: &'static [(&'static str, Names)],
+    /// Other crates of the workspace that it may name, and which of their modules.
+    others: &'static [(&'static str, AllowedModules)],
 }
 
-enum Names {
+enum AllowedModules {
     All,
     Only(&'static [&'static str]),
 }
 
-/// Read it top-down: an arrow points up the list, but for the console's `http`, which puts the routes of all others together.
+/// In order of dependency: a module names only modules above it, except for the console's `http`, which joins the routes of all others.
 const CRATES: &[Crate] = &[
     Crate { src: "crates/quartz-cron/src", modules: &[], others: &[] },
     Crate {
@@ -65,9 +65,9 @@ const CRATES: &[Crate] = &[
             ),
         ],
         others: &[
-            ("quartz_cron", Names::All),
-            ("tinykeeper", Names::Only(&["client", "tree", "wire"])),
-            ("elasticjob_macros", Names::All),
+            ("quartz_cron", AllowedModules::All),
+            ("tinykeeper", AllowedModules::Only(&["client", "tree", "wire"])),
+            ("elasticjob_macros", AllowedModules::All),
         ],
     },
     Crate {
@@ -75,7 +75,14 @@ const CRATES: &[Crate] = &[
         modules: &[],
         others: &[(
             "elasticjob",
-            Names::Only(&["job", "schedule", "problem", "execution", "history", "registry"]),
+            AllowedModules::Only(&[
+                "job",
+                "schedule",
+                "problem",
+                "execution",
+                "history",
+                "registry",
+            ]),
         )],
     },
     Crate {
@@ -91,7 +98,9 @@ const CRATES: &[Crate] = &[
         ],
         others: &[(
             "elasticjob",
-            Names::Only(&["admin", "history", "job", "schedule", "problem", "runtime", "registry"]),
+            AllowedModules::Only(&[
+                "admin", "history", "job", "schedule", "problem", "runtime", "registry",
+            ]),
         )],
     },
     Crate {
@@ -105,7 +114,7 @@ const CRATES: &[Crate] = &[
         others: &[
             (
                 "elasticjob",
-                Names::Only(&[
+                AllowedModules::Only(&[
                     "Job",
                     "admin",
                     "execution",
@@ -118,30 +127,34 @@ const CRATES: &[Crate] = &[
                     "schedule",
                 ]),
             ),
-            ("elasticjob_console", Names::All),
-            ("elasticjob_jobfile", Names::All),
-            ("tinykeeper", Names::Only(&["server"])),
+            ("elasticjob_console", AllowedModules::All),
+            ("elasticjob_jobfile", AllowedModules::All),
+            ("tinykeeper", AllowedModules::Only(&["server"])),
         ],
     },
     Crate {
         src: "dev/testbed/src",
         modules: &[("bin", &[])],
-        others: &[("elasticjob", Names::Only(&["execution", "job", "node"]))],
+        others: &[("elasticjob", AllowedModules::Only(&["execution", "job", "node"]))],
     },
     Crate {
         src: "dev/bench/src",
         modules: ANY,
-        others: &[("elasticjob", Names::All), ("tinykeeper", Names::All), ("testbed", Names::All)],
+        others: &[
+            ("elasticjob", AllowedModules::All),
+            ("tinykeeper", AllowedModules::All),
+            ("testbed", AllowedModules::All),
+        ],
     },
     Crate {
         src: "dev/chaos/src",
         modules: ANY,
-        others: &[("elasticjob", Names::All), ("testbed", Names::All)],
+        others: &[("elasticjob", AllowedModules::All), ("testbed", AllowedModules::All)],
     },
-    Crate { src: "dev/interop/src", modules: ANY, others: &[("elasticjob", Names::All)] },
+    Crate { src: "dev/interop/src", modules: ANY, others: &[("elasticjob", AllowedModules::All)] },
 ];
 
-/// What is not shipped is not held to an order within.
+/// Crates that are not shipped have no rules for their modules.
 const ANY: &[(&str, &[&str])] = &[("*", &[])];
 
 const WORKSPACE: [&str; 8] = [
@@ -156,40 +169,40 @@ const WORKSPACE: [&str; 8] = [
 ];
 
 #[test]
-fn modules_only_name_what_the_picture_allows() {
-    let mut wrong = Vec::new();
-    let mut looked_at = 0;
+fn modules_name_only_allowed_modules() {
+    let mut violations = Vec::new();
+    let mut checked = 0;
     for Crate { src, modules, .. } in CRATES {
         for (module, allowed) in modules.iter().filter(|(module, _)| *module != "*") {
             for named in names(&root().join(src).join(module), "crate") {
-                looked_at += 1;
+                checked += 1;
                 if named != *module && !allowed.contains(&named.as_str()) {
-                    wrong.push(format!("{src}: {module} -> {named}"));
+                    violations.push(format!("{src}: {module} -> {named}"));
                 }
             }
         }
     }
-    assert!(looked_at > 50, "{looked_at}: are the files still there?");
-    assert!(wrong.is_empty(), "not in the picture: {wrong:?}");
+    assert!(checked > 50, "only {checked} names checked: are the files still there?");
+    assert!(violations.is_empty(), "not allowed by the table: {violations:?}");
 }
 
 #[test]
-fn crates_only_name_what_the_picture_allows() {
-    let mut wrong = Vec::new();
-    let mut looked_at = 0;
+fn crates_name_only_allowed_crates() {
+    let mut violations = Vec::new();
+    let mut checked = 0;
     for Crate { src, others, .. } in CRATES {
         let own = src.split('/').nth(1).unwrap().replace('-', "_");
         for other in WORKSPACE.iter().filter(|other| **other != own) {
             let named = names(&root().join(src), other);
-            // Code that a macro writes names the library as its user does.
+            // Code that a macro generates names the library as its user does.
             if named.is_empty() || own == "elasticjob_macros" {
                 continue;
             }
-            looked_at += named.len();
+            checked += named.len();
             match others.iter().find(|(name, _)| name == other) {
-                None => wrong.push(format!("{src} -> {other}")),
-                Some((_, Names::All)) => {}
-                Some((_, Names::Only(modules))) => wrong.extend(
+                None => violations.push(format!("{src} -> {other}")),
+                Some((_, AllowedModules::All)) => {}
+                Some((_, AllowedModules::Only(modules))) => violations.extend(
                     named
                         .iter()
                         .filter(|module| !modules.contains(&module.as_str()))
@@ -198,29 +211,29 @@ fn crates_only_name_what_the_picture_allows() {
             }
         }
     }
-    assert!(looked_at > 50, "{looked_at}: are the files still there?");
-    assert!(wrong.is_empty(), "not in the picture: {wrong:?}");
+    assert!(checked > 50, "only {checked} names checked: are the files still there?");
+    assert!(violations.is_empty(), "not allowed by the table: {violations:?}");
 }
 
-/// The console reaches a registry through `admin`; of the registry it knows what a URL looks like.
+/// The console reaches a registry through `admin`; of the module `registry` it uses only the URL.
 #[test]
 fn console_names_nothing_of_the_registry_but_its_url() {
     let allowed = BTreeSet::from(["RegistryUrl".to_owned(), "UrlError".to_owned()]);
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     let mut seen = BTreeSet::new();
     for file in files(&root().join("crates/elasticjob-console/src")) {
         let code = code_of(&file);
         let named = paths_below(&code, "registry");
         let others = named.difference(&allowed);
-        wrong.extend(others.map(|other| format!("{}: registry::{other}", file.display())));
+        violations.extend(others.map(|other| format!("{}: registry::{other}", file.display())));
         seen.extend(named);
     }
-    assert!(!seen.is_disjoint(&allowed), "it names no URL: are the files still there?");
-    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(!seen.is_disjoint(&allowed), "the console names no URL: are the files still there?");
+    assert!(violations.is_empty(), "{violations:?}");
 }
 
 #[test]
-fn every_module_folder_is_in_the_picture() {
+fn every_module_folder_is_in_the_table() {
     for Crate { src, modules, .. } in CRATES.iter().filter(|one| one.modules != ANY) {
         let folders: BTreeSet<String> = fs::read_dir(root().join(src))
             .unwrap()
@@ -228,13 +241,13 @@ fn every_module_folder_is_in_the_picture() {
             .filter(|entry| entry.file_type().unwrap().is_dir())
             .map(|entry| entry.file_name().into_string().unwrap())
             .collect();
-        let drawn: BTreeSet<String> = modules.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(folders, drawn, "{src}");
+        let listed: BTreeSet<String> = modules.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(folders, listed, "{src}");
     }
 }
 
 #[test]
-fn every_crate_of_the_workspace_is_in_the_picture() {
+fn every_crate_of_the_workspace_is_in_the_table() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let members = manifest.split_once("members = [").unwrap().1.split_once(']').unwrap().0;
     let members: BTreeSet<String> = members
@@ -242,14 +255,13 @@ fn every_crate_of_the_workspace_is_in_the_picture() {
         .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
         .map(|member| format!("{member}/src"))
         .collect();
-    let drawn: BTreeSet<String> = CRATES.iter().map(|one| one.src.to_owned()).collect();
+    let listed: BTreeSet<String> = CRATES.iter().map(|one| one.src.to_owned()).collect();
 
-    assert_eq!(members, drawn);
+    assert_eq!(members, listed);
 }
 
-/// Pure code touches no socket, thread, timer or clock.
 #[test]
-fn pure_modules_touch_nothing_outside() {
+fn pure_modules_do_no_io_and_read_no_clock() {
     let forbidden = [
         "tokio::",
         "std::net::Tcp",
@@ -261,7 +273,7 @@ fn pure_modules_touch_nothing_outside() {
         "TimeZone::system",
         "rand::",
     ];
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for folder in
         ["crates/tinykeeper/src/wire", "crates/tinykeeper/src/tree", "crates/quartz-cron/src"]
     {
@@ -270,11 +282,11 @@ fn pure_modules_touch_nothing_outside() {
         for file in files {
             let code = code_of(&file);
             for word in forbidden.iter().filter(|word| code.contains(**word)) {
-                wrong.push(format!("{} names {word}", file.display()));
+                violations.push(format!("{} names {word}", file.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(violations.is_empty(), "{violations:?}");
 }
 
 fn root() -> PathBuf {
@@ -317,7 +329,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The text without comments; what tests name does not count.
+/// The source without comments and tests.
 fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     if file.file_name().is_some_and(|name| name == "tests.rs" || name == "golden.rs") {

@@ -30,8 +30,8 @@ impl Connection {
     ) -> Result<T, Error> {
         let url: RegistryUrl = global.registry(file_url).parse()?;
         block_on_current_thread(async {
-            let registry = registry::visit(&url).await?;
-            let connection = Self { admin: Admin::on(Arc::clone(&registry)), registry };
+            let registry = registry::connect_read_only(&url).await?;
+            let connection = Self { admin: Admin::new(Arc::clone(&registry)), registry };
             let answer = work(&connection).await;
             connection.registry.close().await;
             answer
@@ -53,7 +53,7 @@ impl Connection {
                     Some(near) if near != job.as_str() => format!("did you mean {near}?"),
                     _ => hint,
                 };
-                Err(Error::new(Code::NotFound, format!("{what}; hint: {hint}")))
+                Err(Error::new(Code::NotFound, what).with_hint(hint))
             }
             answer => Ok(answer?),
         }

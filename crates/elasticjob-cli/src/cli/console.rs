@@ -119,7 +119,7 @@ impl Console {
             ),
             hosts: file.hosts,
             proxies: TrustedProxies::new(&file.trusted_proxies)
-                .map_err(|error| Error::bad_input(format!("trustedProxies: {error}")))?,
+                .map_err(|problem| Error::bad_input(problem.at("trustedProxies")))?,
             is_https: file.behind_https,
             tls: file.tls.map(|TlsFiles { cert, key }| TlsIdentity { cert, key }),
             session_idle: file
@@ -143,9 +143,8 @@ impl From<Additions> for AdditionPolicy {
 fn named_urls(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
     let text = |(name, url): (&String, &toml::Value)| match url.as_str() {
         Some(url) => Ok((name.clone(), url.to_owned())),
-        None => Err(Error::bad_input(format!(
-            "{table}.{name} is not a string; hint: {name} = \"a URL\""
-        ))),
+        None => Err(Error::bad_input(format!("{table}.{name} is not a string"))
+            .with_hint(format!("{name} = \"a URL\""))),
     };
     entries.iter().map(text).collect()
 }
@@ -171,23 +170,26 @@ async fn serve(console: api::Console) -> Result<(), Error> {
     let is_https = console.is_https || console.tls.is_some();
     let server = console.listen().await?;
     if let Some(folder) = folder {
-        output::say(&format!("data      {}  (accounts, what was added, audit)", folder.display()));
+        output::print_message(&format!(
+            "data      {}  (accounts, what was added, audit)",
+            folder.display()
+        ));
     }
     if let Some(password) = &server.password {
-        output::say(&format!(
+        output::print_message(&format!(
             "account   admin / {password}  (told this once: change it after you logged in)"
         ));
     }
     if !server.address.ip().is_loopback() && !is_https {
-        output::say(
+        output::print_message(
             "note: it can be reached from elsewhere, and passwords travel in clear text; [tls] in the configuration file has it speak HTTPS, or put something in front of it that does",
         );
     }
-    output::say(&format!("console   {}", server.url()));
+    output::print_message(&format!("console   {}", server.url()));
     let detached_changes = server.detached_changes.clone();
     tokio::select! {
         () = server.serve() => {}
-        () = stop.asked() => output::say("stopping"),
+        () = stop.asked() => output::print_message("stopping"),
     }
     detached_changes.finish(CHANGES_TIMEOUT).await;
     Ok(())

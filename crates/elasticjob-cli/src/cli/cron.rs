@@ -65,7 +65,7 @@ impl Next {
                 Some(zone) => zone.parse()?,
                 None => Zone::from(TimeZone::system()),
             },
-            dst: self.dst.parse::<Dst>().map_err(|error| Error::bad_input(error.to_string()))?,
+            dst: self.dst.parse::<Dst>().map_err(|error| Error::bad_input(&error))?,
         };
         let after = self.after.as_deref().map_or_else(|| Ok(SystemClock.now()), parse_instant)?;
         let fires: Vec<Timestamp> = schedule.after(after).take(self.count as usize).collect();
@@ -103,7 +103,7 @@ impl Check {
                 .push(json!({ "field": field, "part": warning.part, "message": warning.message }));
         }
         if warnings.is_empty() && format == Format::Table {
-            output::say(&format!("{:?} is valid, no warnings", cron.as_str()));
+            output::print_message(&format!("{:?} is valid, no warnings", cron.as_str()));
         }
         output::print(format, &table, &json!({ "cron": cron.as_str(), "warnings": warnings }))
     }
@@ -112,8 +112,7 @@ impl Check {
 /// Parses an instant of the command line.
 pub(super) fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     text.parse().map_err(|_| {
-        Error::bad_input(format!(
-            "{text:?} is not an instant; hint: date, time and offset from UTC, for example 2026-11-15T06:36:07Z"
-        ))
+        Error::bad_input(format!("{text:?} is not an instant"))
+            .with_hint("date, time and offset from UTC, for example 2026-11-15T06:36:07Z")
     })
 }

@@ -67,7 +67,7 @@ fn worker(
     supervisor: Supervisor,
     history_args: &HistoryArgs,
 ) -> Result<Worker, Error> {
-    let note = |note: &str| output::say(&format!("note: {note}"));
+    let note = |note: &str| output::print_message(&format!("note: {note}"));
     let (watched, jobs) = WatchedFiles::read(files, false)?;
     for text in &jobs.notes {
         note(text);

@@ -18,9 +18,8 @@ impl Doctor {
     #[expect(clippy::unused_self, reason = "commands are run alike")]
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let RegistryUrl::ZooKeeper(settings) = global.registry(None).parse()? else {
-            return Err(Error::bad_input(
-                "a memory: registry is private to its process; hint: set --registry to a ZooKeeper",
-            ));
+            return Err(Error::bad_input("a memory: registry is private to its process")
+                .with_hint("set --registry to a ZooKeeper"));
         };
         let findings = block_on_current_thread(async { Ok(doctor::examine(&settings).await?) })?;
         let problems = findings.iter().filter(|finding| finding.is_problem).count();
@@ -46,7 +45,7 @@ impl Doctor {
                 1 => "1 problem found".to_owned(),
                 many => format!("{many} problems found"),
             };
-            output::say(&count);
+            output::print_message(&count);
         }
         if problems == 0 { Ok(()) } else { Err(Error::silent(Code::Found)) }
     }

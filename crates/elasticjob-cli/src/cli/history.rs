@@ -55,9 +55,8 @@ impl StoreArgs {
             None => default_history::file(global.explicit_registry())
                 .map(HistoryUrl::sqlite)
                 .ok_or_else(|| {
-                    Error::bad_input(
-                        "no home directory to find history in; hint: set --history URL",
-                    )
+                    Error::bad_input("no home directory to find history in")
+                        .with_hint("set --history URL")
                 }),
         }
     }
@@ -87,7 +86,7 @@ impl StoreArgs {
                     others.join(", ")
                 );
             }
-            return Err(Error::new(Code::NotFound, format!("{url} does not exist; hint: {hint}")));
+            return Err(Error::new(Code::NotFound, format!("{url} does not exist")).with_hint(hint));
         }
         Ok(Store::open(&url).await?)
     }
@@ -233,9 +232,9 @@ impl List {
             Some(RunState::Done) => Some(true),
             Some(RunState::Failed) => Some(false),
             Some(_) => {
-                return Err(Error::bad_input(
-                    "an execution is done or failed; hint: --state failed",
-                ));
+                return Err(
+                    Error::bad_input("an execution is done or failed").with_hint("--state failed")
+                );
             }
         };
         let filter = ExecutionFilter {
@@ -356,7 +355,7 @@ impl Prune {
 async fn find_run(store: &Store, run: &str) -> Result<RunDetails, Error> {
     store.run(run).await?.ok_or_else(|| {
         let hint = "elasticjob history list shows runs; old ones are deleted after a while";
-        Error::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
+        Error::new(Code::NotFound, format!("there is no run {run}")).with_hint(hint)
     })
 }
 
@@ -419,7 +418,7 @@ fn outcome_text(execution: &Execution) -> String {
 
 fn print_next_cursor(next: Option<&Cursor>) {
     if let Some(next) = next {
-        output::say(&format!("more rows: --after '{next}'"));
+        output::print_message(&format!("more rows: --after '{next}'"));
     }
 }
 
@@ -443,9 +442,9 @@ fn parse_moment(text: &str) -> Result<Timestamp, Error> {
         return Ok(SystemClock.now().checked_sub(age).unwrap_or(Timestamp::MIN));
     }
     text.parse().map_err(|_| {
-        Error::bad_input(format!(
-            "{text:?} is not a point in time; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
-        ))
+        Error::bad_input(format!("{text:?} is not a point in time")).with_hint(
+            "how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z",
+        )
     })
 }
 

@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
-use elasticjob::history::{HistoryUrl, Recorder, Retention, default_path};
+use elasticjob::{
+    history::{HistoryUrl, Recorder, Retention, StoreError, default_path},
+    problem::Problem,
+};
 
 use super::{default_history, history::parse_age};
 use crate::error::Error;
@@ -60,8 +63,9 @@ impl HistoryArgs {
         registry: Option<&str>,
     ) -> Result<Option<HistoryTarget>, Error> {
         let Some(url) = self.url(file_url, registry) else { return Ok(None) };
-        let url: HistoryUrl =
-            url.parse().map_err(|error| Error::bad_input(format!("--history: {error}")))?;
+        let url: HistoryUrl = url
+            .parse()
+            .map_err(|error: StoreError| Error::bad_input(Problem::of(&error).at("--history")))?;
         let display_url = url.to_string();
         let mut recorder = Recorder::new();
         if let Some(folder) = self.history_spill.clone().or_else(|| default_spill_folder(&url)) {

@@ -41,5 +41,5 @@ fn find<'a>(command: &'a Command, names: &[String]) -> Result<&'a Command, Error
         Some(near) => format!("did you mean {near}?"),
         None => format!("known commands: {}", known.join(", ")),
     };
-    Err(Error::bad_input(format!("{} has no command {name:?}; hint: {hint}", command.get_name())))
+    Err(Error::bad_input(format!("{} has no command {name:?}", command.get_name())).with_hint(hint))
 }

@@ -132,7 +132,7 @@ impl Run {
     /// Reports an ignored setting or job: printed with `--check`, else logged.
     fn note(&self, note: &str) {
         if self.check {
-            output::say(&format!("note: {note}"));
+            output::print_message(&format!("note: {note}"));
         } else {
             tracing::warn!(note, "job files partly ignored");
         }
@@ -157,7 +157,7 @@ fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     let mut values = Vec::new();
     for Entry { job, kind, location } in entries {
         for warning in job.cron.iter().flat_map(Cron::warnings) {
-            output::say(&format!("note: {location}: job {}: cron: {warning}", job.name));
+            output::print_message(&format!("note: {location}: job {}: cron: {warning}", job.name));
         }
         table.row([
             job.name.to_string(),
@@ -180,9 +180,8 @@ fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
 
 async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
-        Error::bad_input(format!(
-            "cannot listen on {address}: {error}; hint: give {flag} another address, or port 0 for a free one"
-        ))
+        Error::bad_input(format!("cannot listen on {address}: {error}"))
+            .with_hint(format!("give {flag} another address, or port 0 for a free one"))
     })
 }
 
@@ -190,9 +189,8 @@ fn check_labels(text: Option<&str>) -> Result<(), Error> {
     let Some(text) = text else { return Ok(()) };
     for pair in text.split(',') {
         if pair.split_once('=').is_none_or(|(key, _)| key.trim().is_empty()) {
-            return Err(Error::bad_input(format!(
-                "label {pair:?} is not KEY=VALUE; hint: for example weight=3,zone=a"
-            )));
+            return Err(Error::bad_input(format!("label {pair:?} is not KEY=VALUE"))
+                .with_hint("for example weight=3,zone=a"));
         }
     }
     Ok(())

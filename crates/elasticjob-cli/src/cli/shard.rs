@@ -87,7 +87,7 @@ impl List {
                 if global.output == Format::Table
                     && let Some(problem) = &shard.problem
                 {
-                    output::say(&format!("note: shard {}: {problem}", shard.item));
+                    output::print_message(&format!("note: shard {}: {problem}", shard.item));
                 }
                 let last = shard.last_run.as_ref();
                 table.row([

@@ -7,14 +7,14 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::runtime::{Cancel, CancelReason, Tasks};
+use elasticjob::runtime::{CancelReason, CancelToken, Tasks};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use super::print::print_event;
 use crate::{
     error::{Code, Error},
-    output::say,
+    output::print_message,
 };
 
 const NAMES: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Children {
     tasks: Tasks,
-    stop: Cancel,
+    stop: CancelToken,
 }
 
 impl Children {
@@ -37,7 +37,7 @@ impl Children {
         let cannot = |error: io::Error| {
             Error::new(Code::Internal, format!("cannot start a worker: {error}"))
         };
-        let (mut tasks, stop) = (Tasks::new(), Cancel::new());
+        let (mut tasks, stop) = (Tasks::new(), CancelToken::new());
         let program = env::current_exe().map_err(cannot)?;
         for name in NAMES {
             let child = Command::new(&program)
@@ -70,13 +70,13 @@ impl Children {
     }
 }
 
-async fn watch(name: &str, mut child: Child, command_line: String, stop: Cancel) {
+async fn watch(name: &str, mut child: Child, command_line: String, stop: CancelToken) {
     let Some(pid) = child.id() else { return };
     tokio::select! {
         ended = child.wait() => {
             let exit = ended.map_or_else(|error| error.to_string(), describe_exit);
             print_event(&format!("{name} (pid {pid}) {exit}. Start it again with"));
-            say(&format!("          {command_line}"));
+            print_message(&format!("          {command_line}"));
             return;
         }
         _ = stop.cancelled() => {}

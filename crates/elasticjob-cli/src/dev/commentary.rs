@@ -21,7 +21,7 @@ pub(super) struct Commentary {
 
 impl Commentary {
     pub(super) fn new(registry: Arc<dyn Registry>) -> Self {
-        let admin = Admin::on(Arc::clone(&registry));
+        let admin = Admin::new(Arc::clone(&registry));
         Self { registry, admin, tracker: StateTracker::default() }
     }
 

@@ -14,7 +14,7 @@ use elasticjob_console::{
     AdditionPolicy, Console, ConsoleServer, DetachedChanges, FirstAccount, TrustedProxies,
 };
 
-use crate::{error::Error, output::say};
+use crate::{error::Error, output::print_message};
 
 const DEFAULT_PORT: u16 = 8899;
 /// Long enough for a day's work.
@@ -32,7 +32,7 @@ pub(super) async fn start(
     tasks: &mut Tasks,
 ) -> Result<DetachedChanges, Error> {
     let console = listen(given, url, history, data_dir).await?;
-    say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
+    print_message(&format!("console   {}  (root / root: for this machine alone)", console.url()));
     let changes = console.detached_changes.clone();
     tasks.spawn(console.serve());
     Ok(changes)

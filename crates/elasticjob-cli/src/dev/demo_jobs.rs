@@ -9,7 +9,7 @@ use std::{
 
 use elasticjob::{
     execution::{DataflowJob, SimpleJob},
-    job::{Failover, Invalid, Job, Overwrite, Shard, keys},
+    job::{Failover, InvalidValue, Job, Overwrite, Shard, keys},
     node::NodeJob,
 };
 
@@ -22,17 +22,17 @@ const BATCH: u32 = 2;
 const SETTLING: Duration = Duration::from_secs(1);
 
 /// The jobs of a demo worker; `ping` only if there is an endpoint.
-pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, Invalid> {
+pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, InvalidValue> {
     let job = |name: &str, cron: &str, shards: u32, description: &str| {
         let job = Job::named(name)?.cron(cron)?.shards(shards).description(description);
         // The commentary already reports failures.
-        Ok::<Job, Invalid>(job.alert("IGNORE"))
+        Ok::<Job, InvalidValue>(job.alert("IGNORE"))
     };
     let greet = job("greet", "0/10 * * * * ?", 3, "a simple job that prints")?
         .items("0=Beijing,1=Shanghai,2=Guangzhou")?;
     let settle = job("settle", "0/10 * * * * ?", 3, "a dataflow that is taken over")?
         .prop("streaming.process", "true")?
-        .if_node_dies(Failover::TakeOver);
+        .failover(Failover::TakeOver);
     let load = job("load", "5/20 * * * * ?", 1, "a script")?
         .prop("script.command.line", "read load < /proc/loadavg; echo the load is $load")?
         .prop(keys::SCRIPT_SHELL, "true")?;
@@ -51,7 +51,7 @@ pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, In
             .prop("http.uri", endpoint)?
             .prop("http.method", "GET")?
             // The endpoint has a new port at every start.
-            .if_stored_differs(Overwrite::LocalWins);
+            .overwrite(Overwrite::LocalWins);
         jobs.push(NodeJob::http(ping));
     }
     Ok(jobs)

@@ -33,9 +33,10 @@ pub(crate) use self::demo_worker::DemoWorker;
 use self::{children::Children, commentary::Commentary};
 use crate::{
     error::{Code, Error},
-    output::say,
+    output::print_message,
     worker::{Stop, Worker},
 };
+use elasticjob::problem::Problem;
 
 /// Session timeout of the demo, short enough that a failover can be watched.
 const DEMO_SESSION: Duration = Duration::from_secs(3);
@@ -70,9 +71,9 @@ impl Dev {
         let console_data = self.data.as_ref().map(|folder| folder.join("console"));
         let mut server = start(self.listen, self.data).await?;
         let url = url(server.address(), self.demo);
-        say(&format!("registry  {url}  ({storage})"));
+        print_message(&format!("registry  {url}  ({storage})"));
         if let Some((display_url, _)) = &self.history {
-            say(&format!("history   {display_url}"));
+            print_message(&format!("history   {display_url}"));
         }
 
         let registry = registry::connect(&url.parse()?).await?;
@@ -85,13 +86,17 @@ impl Dev {
         Commentary::new(registry.clone()).start(&mut tasks).await?;
         let children = if self.demo {
             let endpoint = demo_endpoint::serve(&mut tasks).await?;
-            say(&format!("endpoint  {endpoint}  (called by the job ping)"));
+            print_message(&format!("endpoint  {endpoint}  (called by the job ping)"));
             let children =
                 Children::start(&url, &endpoint, self.history.as_ref(), &self.retention)?;
-            say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
+            print_message(
+                "Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.",
+            );
             Some(children)
         } else {
-            say("Start a worker there: elasticjob run -f FILE; ctrl-C stops the registry.");
+            print_message(
+                "Start a worker there: elasticjob run -f FILE; ctrl-C stops the registry.",
+            );
             None
         };
 
@@ -108,7 +113,7 @@ impl Dev {
             ended = work => ended,
             ended = server.wait() => ended.map_err(|error| refused(&error)),
         };
-        say("stopping");
+        print_message("stopping");
         // Stop the commentary first: instances that leave now are not worth a line.
         drop(tasks);
         #[cfg(feature = "console")]
@@ -143,12 +148,12 @@ fn url(address: SocketAddr, demo: bool) -> String {
 }
 
 fn refused(error: &ServerError) -> Error {
+    let problem = Problem { hint: error.hint(), ..Problem::of_foreign(error) };
     match error {
-        ServerError::Listen { address, source } => Error::bad_input(format!(
-            "cannot listen on {address}: {source}; hint: --registry-listen takes another address, or port 0 for a free one"
-        )),
-        ServerError::Internal(_) => Error::of(Code::Internal, error),
-        _ => Error::of(Code::BadInput, error),
+        ServerError::Listen { .. } => Error::bad_input(problem)
+            .with_hint("--registry-listen takes another address, or port 0 for a free one"),
+        ServerError::Internal(_) => Error::new(Code::Internal, problem),
+        _ => Error::bad_input(problem),
     }
 }
 

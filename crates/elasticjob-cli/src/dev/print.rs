@@ -3,11 +3,11 @@
 use elasticjob::runtime::{Clock, SystemClock};
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::output::say;
+use crate::output::print_message;
 
 /// Prints a line with the current time.
 pub(super) fn print_event(line: &str) {
-    say(&format!("{}  {line}", wall_clock(SystemClock.now())));
+    print_message(&format!("{}  {line}", wall_clock(SystemClock.now())));
 }
 
 /// Local time of day.

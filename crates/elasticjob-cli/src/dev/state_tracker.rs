@@ -42,7 +42,7 @@ impl StateTracker {
         let mut tracked = self.jobs.remove(job).unwrap_or_default();
         let mut lines = self.members(&mut tracked, &details.instances);
         lines.extend(self.runs(job, &mut tracked, shards));
-        if !details.is_dealing && details.resharding_since.is_none() {
+        if !details.is_assigning && details.resharding_since.is_none() {
             lines.extend(self.owners(job, &mut tracked, shards));
         }
         self.jobs.insert(job.clone(), tracked);
@@ -96,7 +96,7 @@ impl StateTracker {
         let mut lines = Vec::new();
         for shard in shards {
             let item = shard.item;
-            if !shard.waits_for_failover {
+            if !shard.awaits_failover {
                 tracked.waiting.remove(&item);
             } else if tracked.waiting.insert(item) {
                 lines.push(format!("{job}: {item} was not finished and awaits failover"));
@@ -161,10 +161,10 @@ mod tests {
     /// A job without instances; tests fill in the rest.
     async fn idle_job() -> (JobName, JobDetails, Shard) {
         let registry = registry::connect(&"memory:".parse().unwrap()).await.unwrap();
-        let admin = Admin::on(Arc::clone(&registry));
+        let admin = Admin::new(Arc::clone(&registry));
         let job = Job::named("settle").unwrap();
         let name = job.name.clone();
-        let plan = admin.plan(elasticjob::admin::Edit::of(job)).await.unwrap();
+        let plan = admin.plan(elasticjob::admin::Edit::new(job)).await.unwrap();
         admin.apply(&plan).await.unwrap();
         let details = admin.job(&name).await.unwrap();
         let shard = admin.shards(&name).await.unwrap().remove(0);
@@ -211,7 +211,7 @@ mod tests {
         );
         assert!(tracker.update(&job, &details, &[shard.clone()]).is_empty(), "nothing is new");
         details.instances.remove(0);
-        (shard.is_owner_online, shard.waits_for_failover) = (false, true);
+        (shard.is_owner_online, shard.awaits_failover) = (false, true);
         assert_eq!(
             tracker.update(&job, &details, &[shard.clone()]),
             [
@@ -219,7 +219,7 @@ mod tests {
                 "settle: 0 was not finished and awaits failover"
             ]
         );
-        shard.waits_for_failover = false;
+        shard.awaits_failover = false;
         shard.last_run = Some(run(10_000, 2, TWO, RunState::Running, 4_000));
         assert_eq!(
             tracker.update(&job, &details, &[shard]),

@@ -19,7 +19,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Admin, AdminError, Change, Edit},
+    admin::{Admin, AdminError, ConfigChange, Edit},
     job::{Handler, JobName},
     registry::{Event, Path, Registry, RegistryUrl},
     runtime::{Clock, SystemClock},
@@ -51,11 +51,11 @@ impl Observer {
         let url = &self.registry;
         let registry = tokio::select! {
             registry = retry_connect(url, self.connect_timeout, async || {
-                Ok(elasticjob::registry::visit(url).await?)
+                Ok(elasticjob::registry::connect_read_only(url).await?)
             }) => registry?,
             () = stop.asked() => return Ok(()),
         };
-        let admin = Admin::on(Arc::clone(&registry));
+        let admin = Admin::new(Arc::clone(&registry));
         self.log_differences(&admin).await;
         let filter = self.entries.iter().map(|entry| entry.job.name.clone()).collect();
         let mut observer = NamespaceObserver { admin, filter, jobs: BTreeMap::new() };
@@ -76,17 +76,17 @@ impl Observer {
                 Kind::Http => Handler::Http,
                 Kind::Java(class) => Handler::Code { java_class: Some(class.clone()) },
             };
-            match admin.plan(Edit::of(job.clone()).handler(handler)).await {
+            match admin.plan(Edit::new(job.clone()).handler(handler)).await {
                 Ok(plan) => match plan.change {
-                    Change::New => {
+                    ConfigChange::New => {
                         tracing::warn!(job = %job.name, %location, "job is in the files but not in the registry");
                     }
-                    Change::Changed(differences) => {
+                    ConfigChange::Changed(differences) => {
                         for difference in differences {
                             tracing::warn!(job = %job.name, %difference, "stored configuration overrides the files");
                         }
                     }
-                    Change::Same => {}
+                    ConfigChange::Same => {}
                 },
                 Err(error) => {
                     let error = Error::from(error).line();

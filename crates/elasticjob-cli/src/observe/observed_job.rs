@@ -173,7 +173,7 @@ impl ObservedJob {
             );
         }
         let owners: Vec<Option<String>> = shards.iter().map(|shard| shard.owner.clone()).collect();
-        let is_assigned = !details.is_dealing && details.resharding_since.is_none();
+        let is_assigned = !details.is_assigning && details.resharding_since.is_none();
         if is_assigned && owners != self.owners && owners.iter().any(Option::is_some) {
             let plan: Vec<String> = shards
                 .iter()

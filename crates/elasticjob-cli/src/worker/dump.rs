@@ -14,6 +14,7 @@ use tokio::{
 
 use super::SharedNode;
 use crate::error::Error;
+use elasticjob::problem::Problem;
 
 /// Longer than any job name that a registry accepts.
 const MAX_LINE: usize = 1_024;
@@ -54,7 +55,7 @@ async fn serve_client(mut stream: TcpStream, admin: &Admin, shared_node: &Shared
     let answer = match timeout(CLIENT_TIMEOUT, read_line(&mut stream)).await {
         Ok(Some(line)) => answer(&line, admin, shared_node).await,
         Ok(None) => format!("error: a command is one line of at most {MAX_LINE} bytes\n"),
-        Err(_) => "error: no command received; hint: dump@JOB\n".to_owned(),
+        Err(_) => format!("error: {}\n", Problem::new("no command received").with_hint("dump@JOB")),
     };
     // A client that stops reading needs no answer.
     let _ = timeout(CLIENT_TIMEOUT, async {

@@ -16,9 +16,9 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    execution::{Execution, Failure, Listener, Outcome, Ran},
-    history::{Counts, Recording, Worth},
-    job::{JobName, Reason},
+    execution::{Execution, Failure, Listener, Outcome, ShardResult},
+    history::{Counts, Importance, Recording},
+    job::{JobName, RunReason},
     registry::{SessionState, States},
     runtime::{Clock, Monotonic},
 };
@@ -261,9 +261,9 @@ impl Listener for Metrics {
             return Ok(());
         };
         let reason = match first.attempt.reason {
-            Reason::Misfire => 1,
-            Reason::Failover => 2,
-            Reason::CatchUp => 3,
+            RunReason::Misfire => 1,
+            RunReason::Failover => 2,
+            RunReason::CatchUp => 3,
             _ => 0,
         };
         let late = now.duration_since(first.due_at).as_secs_f64().max(0.0);
@@ -275,13 +275,13 @@ impl Listener for Metrics {
         Ok(())
     }
 
-    async fn after(&self, execution: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    async fn after(&self, execution: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         let (Some(first), now) = (execution.shards.first(), self.clock.monotonic()) else {
             return Ok(());
         };
         if let Some(job_metrics) = self.lock().get_mut(&first.job) {
             job_metrics.running = job_metrics.running.saturating_sub(execution.shards.len());
-            for Ran { outcome, .. } in ran {
+            for ShardResult { outcome, .. } in ran {
                 job_metrics.outcomes[outcome_index(outcome)] += 1;
                 if outcome.is_done() {
                     job_metrics.last_success = now;
@@ -378,7 +378,7 @@ impl Exposition {
             "Events dropped for lack of space: output first, failures last.",
         );
         for (sink, counts) in &counts {
-            for worth in Worth::ALL {
+            for worth in Importance::ALL {
                 let labels = [("sink", *sink), ("worth", worth.as_str())];
                 self.line(name, &labels, counts.dropped(worth));
             }
@@ -413,7 +413,7 @@ mod tests {
 
     use super::*;
 
-    fn execution(reason: Reason, late: Duration, shards: u32) -> Execution {
+    fn execution(reason: RunReason, late: Duration, shards: u32) -> Execution {
         let job = Job::named("settle \"all\"").unwrap().shards(shards);
         let due_at = SystemClock.now() - jiff::SignedDuration::try_from(late).unwrap();
         let fire = Fire::scheduled(job.name.clone(), due_at);
@@ -428,16 +428,16 @@ mod tests {
         Execution::new(task, fire.run, shards)
     }
 
-    fn ran(execution: &Execution, outcomes: &[Outcome]) -> Vec<Ran> {
+    fn ran(execution: &Execution, outcomes: &[Outcome]) -> Vec<ShardResult> {
         let pairs = execution.shards.iter().zip(outcomes);
         pairs
-            .map(|(shard, outcome)| Ran { shard: shard.clone(), outcome: outcome.clone() })
+            .map(|(shard, outcome)| ShardResult { shard: shard.clone(), outcome: outcome.clone() })
             .collect()
     }
 
     #[tokio::test]
     async fn runs_are_counted_by_reason_and_outcome() {
-        let late = execution(Reason::Misfire, Duration::from_secs(7), 3);
+        let late = execution(RunReason::Misfire, Duration::from_secs(7), 3);
         let metrics = Metrics::new(Arc::new(SystemClock));
         metrics.add(&late.shards[0].job);
         let assert_line = |line: &str| {
@@ -452,7 +452,7 @@ mod tests {
         let reason = CancelReason::ShuttingDown;
         let outcomes = [Outcome::Done, Outcome::Fenced, Outcome::Cancelled { reason }];
         metrics.after(&late, &ran(&late, &outcomes)).await.unwrap();
-        let taken = execution(Reason::Failover, Duration::from_hours(2), 1);
+        let taken = execution(RunReason::Failover, Duration::from_hours(2), 1);
         metrics.before(&taken).await.unwrap();
 
         assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 1");

@@ -30,7 +30,7 @@ use elasticjob::{
     execution::Supervisor,
     history::Recorder,
     job::JobName,
-    node::{Node, NodeError, Running},
+    node::{Node, NodeError, RunningNode},
     registry::RegistryUrl,
     runtime::{SystemClock, Tasks},
 };
@@ -75,7 +75,7 @@ pub(crate) struct Worker {
 }
 
 /// The node while it runs, `None` before and after; shared with the health and dump endpoints.
-type SharedNode = Arc<Mutex<Option<Arc<Running>>>>;
+type SharedNode = Arc<Mutex<Option<Arc<RunningNode>>>>;
 
 /// The jobs of the node while it runs.
 fn running_jobs(shared_node: &SharedNode) -> Vec<JobName> {
@@ -108,7 +108,7 @@ impl Worker {
         tasks.spawn(Arc::clone(&metrics).track_session(running.session().states()));
         *shared_node.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
         if let Some(listener) = self.dump.take() {
-            let admin = Admin::on(Arc::clone(running.registry()));
+            let admin = Admin::new(Arc::clone(running.registry()));
             dump::serve(listener, admin, Arc::clone(&shared_node), &mut tasks);
         }
 
@@ -117,7 +117,7 @@ impl Worker {
         reconciler.run(stop.asked()).await;
         tracing::info!("node stopping, waiting for running shards");
         shared_node.lock().unwrap_or_else(PoisonError::into_inner).take();
-        running.wind_down();
+        running.begin_stop();
         let stopping = async {
             reconciler.finish().await;
             // The last reference, now that the reconciler has finished.
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     /// Joins every job of the files; retries while the registry is unreachable, up to the connect timeout.
-    async fn start(&self, context: &WorkerContext) -> Result<Running, Error> {
+    async fn start(&self, context: &WorkerContext) -> Result<RunningNode, Error> {
         let url: RegistryUrl = self.registry.parse()?;
         retry_connect(&url, self.connect_timeout, async || self.node(context).start().await).await
     }
@@ -144,7 +144,7 @@ impl Worker {
         let metrics = Arc::clone(&context.metrics);
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
-            .through(|registry| Arc::new(TimedRegistry { registry, metrics }));
+            .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
         }
@@ -181,8 +181,8 @@ pub(crate) async fn retry_connect<T>(
         return started;
     }
     Err(last_error.borrow().clone().unwrap_or_else(|| {
-        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}; hint: is ZooKeeper listening there?");
-        Error::new(Code::Unreachable, text)
+        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}");
+        Error::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?")
     }))
 }
 

@@ -16,6 +16,7 @@ use elasticjob::{
 };
 
 use crate::error::Error;
+use elasticjob::problem::Problem;
 use elasticjob_jobfile::{Entry, Kind};
 
 /// What may run besides the commands and URLs of the files. Clones share the file jobs.
@@ -94,9 +95,9 @@ impl Permissions {
         }
         let line = stored.props.get(LINE).unwrap_or_default();
         let shell = if stored.props.policies().script_shell { keys::SCRIPT_SHELL } else { LINE };
-        Err(Failure::new(format_args!(
-            "{shell}: the registry sets {line:?}, which is not in the job files; hint: --scripts-from DIR allows programs in a folder, by their full path"
-        )))
+        let problem = format!("{shell}: the registry sets {line:?}, which is not in the job files");
+        let hint = "--scripts-from DIR allows programs in a folder, by their full path";
+        Err(Failure::new(Problem::new(problem).with_hint(hint)))
     }
 
     fn check_request(&self, file: Option<&Job>, stored: &Job) -> Result<(), Failure> {
@@ -111,9 +112,10 @@ impl Permissions {
         {
             return Ok(());
         }
-        Err(Failure::new(format_args!(
-            "{URI}: the registry sets the host {host:?}, which is not in the job files; hint: --http-allow HOST allows requests to a host"
-        )))
+        let problem =
+            format!("{URI}: the registry sets the host {host:?}, which is not in the job files");
+        let hint = "--http-allow HOST allows requests to a host";
+        Err(Failure::new(Problem::new(problem).with_hint(hint)))
     }
 }
 

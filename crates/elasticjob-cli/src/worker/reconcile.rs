@@ -23,7 +23,7 @@ use elasticjob::{
     admin::{Admin, AdminError},
     execution::Listener,
     job::JobName,
-    node::{JoinError, NodeError, NodeJob, Running},
+    node::{JoinError, NodeError, NodeJob, RunningNode},
     registry::{self, Zxid},
     runtime::{Clock, Monotonic, SystemClock},
 };
@@ -143,7 +143,7 @@ enum TaskResult {
 
 /// Keeps the jobs of a running node as files and registry define them.
 pub(super) struct Reconciler {
-    running: Arc<Running>,
+    running: Arc<RunningNode>,
     context: WorkerContext,
     files: Option<WatchedFiles>,
     /// Set while the files cannot be used; this was logged.
@@ -161,7 +161,7 @@ pub(super) struct Reconciler {
 impl Reconciler {
     /// For a node that has already joined these jobs of the files.
     pub(super) fn new(
-        running: Arc<Running>,
+        running: Arc<RunningNode>,
         context: WorkerContext,
         files: Option<WatchedFiles>,
         entries: Vec<Entry>,
@@ -308,7 +308,7 @@ impl Reconciler {
         let (running, job) = (Arc::clone(&self.running), entry.job.clone());
         self.states.insert(name.clone(), JobState::Busy);
         self.tasks.spawn(async move {
-            let failed = running.revise(job).await.err();
+            let failed = running.update(job).await.err();
             (name, TaskResult::Revised { desired, failed })
         });
     }
@@ -417,19 +417,19 @@ fn is_gone(error: &NodeError) -> bool {
     match error {
         NodeError::Join(JoinError::Gone { .. }) => true,
         NodeError::Join(JoinError::Registry {
-            source: registry::Error::Member { cause, .. },
+            source: registry::Error::Operation { cause, .. },
             ..
-        }) => matches!(**cause, registry::Error::Absent { .. }),
+        }) => matches!(**cause, registry::Error::NotFound { .. }),
         _ => false,
     }
 }
 
 /// Removes a job that this worker has left, unless it has other instances. Returns the creation zxid of a job that stays.
-async fn remove_unless_used(running: &Running, name: &JobName) -> Option<Zxid> {
+async fn remove_unless_used(running: &RunningNode, name: &JobName) -> Option<Zxid> {
     let registry = running.registry();
     let config = registry.namespace().path().join(format!("{name}/config")).ok()?;
     let created = registry.exists(&config).await.ok().flatten().map(|stat| stat.created);
-    match Admin::on(Arc::clone(registry)).remove(name, false).await {
+    match Admin::new(Arc::clone(registry)).remove(name, false).await {
         Ok(removed) => {
             tracing::info!(job = %name, nodes = removed.nodes, "job removed from registry");
             None
@@ -441,7 +441,7 @@ async fn remove_unless_used(running: &Running, name: &JobName) -> Option<Zxid> {
         }
         Err(error) => {
             let error = Error::from(error).line();
-            tracing::error!(job = %name, error, "cannot remove job from registry; hint: elasticjob job remove");
+            tracing::error!(job = %name, error, hint = "elasticjob job remove", "cannot remove job from registry");
             created
         }
     }

@@ -38,10 +38,8 @@ pub(crate) fn runnable(
     }
     if entries.is_empty() {
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        return Err(Error::bad_input(format!(
-            "no job found in {}; hint: define jobs below elasticjob.jobs, each under its name",
-            files.join(", ")
-        )));
+        return Err(Error::bad_input(format!("no job found in {}", files.join(", ")))
+            .with_hint("define jobs below elasticjob.jobs, each under its name"));
     }
     Ok(entries)
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use elasticjob::{
     registry::{
-        Committed, Create, Error, Expected, Namespace, Node, Op, Path, Registry, Session, Stat,
-        Watch,
+        Committed, Create, Error, ExpectedVersion, Namespace, Node, Op, Path, Registry, Session,
+        Stat, Watch,
     },
     runtime::{Clock, SystemClock},
 };
@@ -50,11 +50,16 @@ impl Registry for TimedRegistry {
         self.timed(Request::Write, self.registry.create(node)).await
     }
 
-    async fn set(&self, path: &Path, data: Bytes, expected: Expected) -> Result<Committed, Error> {
+    async fn set(
+        &self,
+        path: &Path,
+        data: Bytes,
+        expected: ExpectedVersion,
+    ) -> Result<Committed, Error> {
         self.timed(Request::Write, self.registry.set(path, data, expected)).await
     }
 
-    async fn delete(&self, path: &Path, expected: Expected) -> Result<Committed, Error> {
+    async fn delete(&self, path: &Path, expected: ExpectedVersion) -> Result<Committed, Error> {
         self.timed(Request::Write, self.registry.delete(path, expected)).await
     }
 

@@ -52,9 +52,8 @@ impl WatchedFiles {
         let jobs = parse(sources)?;
         let registry = jobs.registry.as_ref().map(|(_, url)| url.clone());
         if registry != self.registry {
-            tracing::warn!(
-                "job files name a different registry; hint: restart the worker to use it"
-            );
+            let hint = "restart the worker to use it";
+            tracing::warn!(hint, "job files name a different registry");
         }
         let note = |note: &str| tracing::warn!(note, "job files partly ignored");
         jobs.notes.iter().for_each(|text| note(text));

@@ -51,11 +51,11 @@ async fn refusals_are_audited_up_to_a_limit() {
     assert_eq!(viewer.get("/api/v1/accounts").status, 403);
     let stale = request("PATCH", &config).json(&json!({})).header("if-match", "\"77\"");
     assert_eq!(admin.send(stale).status, 412);
-    let wrong = request("PATCH", &config).json(&json!({ "cron": "no" })).header("if-match", "*");
-    assert_eq!(admin.send(wrong).status, 422);
+    let invalid = request("PATCH", &config).json(&json!({ "cron": "no" })).header("if-match", "*");
+    assert_eq!(admin.send(invalid).status, 422);
     let tried = request("POST", &format!("{config}/plan")).json(&json!({ "cron": "no" }));
     assert_eq!(admin.send(tried).status, 422, "a plan changes nothing");
-    assert_eq!(admin.send(request("DELETE", "/api/v1/accounts/nobody")).status, 404);
+    assert_eq!(admin.send(request("DELETE", "/api/v1/accounts/missing")).status, 404);
     assert_eq!(admin.send(request("DELETE", "/api/v1/registries/shop")).status, 409);
 
     let viewer_entries = entries(&admin, "action=refused&username=vera&order=asc");

@@ -70,17 +70,17 @@ async fn invalid_bulk_request_changes_nothing() {
     let all = json!({ "action": "disable", "search": "label:x" });
     assert_eq!(bulk(&viewer, &all).problem(), (403, "forbidden".to_owned()));
     let many: Vec<String> = (0..1_001).map(|number| format!("job-{number}")).collect();
-    for wrong in [
+    for invalid in [
         json!({ "action": "disable" }),
         json!({ "action": "disable", "jobs": [] }),
         json!({ "action": "disable", "search": "  " }),
-        json!({ "action": "disable", "search": "nobody-has-this" }),
+        json!({ "action": "disable", "search": "no-such-job" }),
         json!({ "action": "disable", "search": "is:good" }),
         json!({ "action": "disable", "jobs": ["a"], "search": "b" }),
         json!({ "action": "remove", "jobs": ["a"] }),
         json!({ "action": "disable", "jobs": many }),
     ] {
-        assert_eq!(bulk(&admin, &wrong).problem(), (422, "invalid".to_owned()), "{wrong}");
+        assert_eq!(bulk(&admin, &invalid).problem(), (422, "invalid".to_owned()), "{invalid}");
     }
 
     assert_eq!(admin.data("/api/v1/audit?action=job.")["total"], 0);

@@ -1,6 +1,6 @@
 //! Changes whose client disconnects.
 
-use elasticjob::{Job, registry::Expected};
+use elasticjob::{Job, registry::ExpectedVersion};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 const TRIGGER: &str = "/api/v1/r/shop/jobs/settle/trigger";
-/// Two instances without a process. The unresponsive one never takes the trigger that waits there, which keeps the client waiting.
+/// Two instances without a process. The unresponsive one never takes its trigger, which keeps the client waiting.
 const RESPONSIVE: &str = "10.0.0.1@-@1-a";
 const UNRESPONSIVE: &str = "10.0.0.2@-@2-b";
 
@@ -40,10 +40,10 @@ async fn wait_for_trigger(scene: &Scene) -> Value {
 
 /// The responsive instance acknowledges the trigger.
 async fn acknowledge_trigger(scene: &Scene) {
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let path = format!("settle/trigger/{RESPONSIVE}");
     let path = registry.namespace().path().join(&path).unwrap();
-    registry.delete(&path, Expected::Any).await.unwrap();
+    registry.delete(&path, ExpectedVersion::Any).await.unwrap();
 }
 
 fn trigger(session: &BrowserSession<'_>) -> Request {

@@ -31,7 +31,7 @@ impl Console {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("console.toml"), file).unwrap();
         let mut process = run(folder.path(), registries);
-        let line = process.logged("account   admin / ");
+        let line = process.wait_for_log("account   admin / ");
         let password = Process::word_after(&line, "admin / ");
         let address = address(&mut process);
         Self { address, password, process, folder }
@@ -40,7 +40,7 @@ impl Console {
     /// Restarts it with the same data folder.
     pub(crate) fn restart(mut self, registries: &[&str]) -> Self {
         self.process.terminate();
-        self.process.ended();
+        self.process.wait();
         let mut process = run(self.folder.path(), registries);
         let address = address(&mut process);
         assert!(!process.log().contains("account   "), "{}", process.log());
@@ -84,7 +84,7 @@ fn run(folder: &Path, registries: &[&str]) -> Process {
 }
 
 fn address(process: &mut Process) -> String {
-    let line = process.logged("console   http://");
+    let line = process.wait_for_log("console   http://");
     Process::word_after(&line, "http://").trim_end_matches('/').to_owned()
 }
 

@@ -1,14 +1,15 @@
-//! What clients of Java's console rely on, and what the console keeps on disk, frozen: `../golden/README.md` says why.
+//! Golden tests of the legacy API and of the files that the console stores; see `../golden/README.md`.
 
 use std::{collections::BTreeSet, fmt::Write, fs, sync::Arc};
 
 use elasticjob::{
     Job, Shard,
     history::{
-        Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Status, StatusState, Store,
+        AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Status, StatusState,
+        Store,
     },
     job::{FencingToken, Fire},
-    node::Running,
+    node::RunningNode,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -23,21 +24,21 @@ use crate::{
 
 const R: &str = "/api/v1/r/shop";
 
-/// A registry with a job that runs, a history, and a console where both can be added.
-struct Stage {
+/// A registry with a running job, a history, and a console that allows adding both.
+struct TestConsole {
     scene: Scene,
     console: Console,
-    node: Running,
+    node: RunningNode,
     _folder: TempDir,
 }
 
-impl Stage {
+impl TestConsole {
     async fn new() -> Self {
         let scene = Scene::with("").await;
         let node = scene.node(settle().cron("0 0 2 1 1 ?").unwrap()).await;
         let folder = TempDir::new().unwrap();
         let url = HistoryUrl::sqlite(folder.path().join("history.db"));
-        Store::open(&url).await.unwrap().keep(&events()).await.unwrap();
+        Store::open(&url).await.unwrap().store(&events()).await.unwrap();
         let file = format!(
             "[addRegistries]\nenabled = true\nhosts = ['127.0.0.1']\n\
              [addHistories]\nenabled = true\nhosts = ['127.0.0.1']\n\
@@ -50,7 +51,7 @@ impl Stage {
     }
 }
 
-/// One shard that is done, one that failed, and what an instance says of both.
+/// A shard that succeeded, a shard that failed, and the status trace of both.
 fn events() -> Vec<Event> {
     let job = Job::named("settle").unwrap().shards(2);
     let due: Timestamp = "2026-03-18T10:00:00Z".parse().unwrap();
@@ -60,9 +61,9 @@ fn events() -> Vec<Event> {
     for (item, ending) in [(0, Ending::Done), (1, Ending::Failed("order 4711".to_owned()))] {
         let shard = Shard::of(&job, &fire, task.parse().unwrap(), item, FencingToken::new(9));
         let at = due + SignedDuration::from_secs(i64::from(item));
-        let started = Arc::new(Started::of(&shard, Source::Schedule, "host-7".into(), at));
+        let started = Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host-7".into(), at));
         let at = at + SignedDuration::from_millis(50);
-        events.push(Event::Ended(Ended { started, at, ending }));
+        events.push(Event::Ended(AttemptEnded { started, at, ending }));
     }
     let status = Status {
         run: fire.run,
@@ -75,23 +76,23 @@ fn events() -> Vec<Event> {
     events
 }
 
-/// Requests and what was answered to them.
+/// Requests with their responses.
 struct Transcript(String);
 
 impl Transcript {
-    fn note(&mut self, method: &str, path: &str, body: Option<&Value>, answer: &Response) {
+    fn add(&mut self, method: &str, path: &str, body: Option<&Value>, response: &Response) {
         let body = body.map(|body| format!(" {}", masked(body.clone()))).unwrap_or_default();
         let _ = writeln!(self.0, "{method} {path}{body}");
-        let told = if answer.text.is_empty() {
+        let text = if response.text.is_empty() {
             String::new()
         } else {
-            format!(" {:#}", masked(answer.json()))
+            format!(" {:#}", masked(response.json()))
         };
-        let _ = writeln!(self.0, "{}{told}\n", answer.status);
+        let _ = writeln!(self.0, "{}{text}\n", response.status);
     }
 }
 
-/// Without secrets, sentences, and what differs from run to run.
+/// Masks secrets, sentences, and values that differ from run to run.
 fn masked(value: Value) -> Value {
     match value {
         Value::Object(entries) => {
@@ -119,7 +120,7 @@ fn masked(value: Value) -> Value {
     }
 }
 
-/// Without what an instance's id ends in, and without the queues that come and go.
+/// Masks the end of instance ids, and removes latch nodes, which come and go.
 fn masked_text(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("latch"));
     let lines = lines.map(|line| {
@@ -149,20 +150,20 @@ impl<'c> Client<'c> {
         let mut transcript = Transcript("# With an access token, as in 3.x\n\n".to_owned());
         let mut login = |password: &str| {
             let body = json!({ "username": "admin", "password": password });
-            let answer = console.send(&request("POST", "/api/login").json(&body));
-            transcript.note("POST", "/api/login", Some(&body), &answer);
-            answer.json()["model"]["accessToken"].as_str().unwrap_or_default().to_owned()
+            let response = console.send(&request("POST", "/api/login").json(&body));
+            transcript.add("POST", "/api/login", Some(&body), &response);
+            response.json()["model"]["accessToken"].as_str().unwrap_or_default().to_owned()
         };
-        login("not that");
+        login("wrong");
         let token = login(&console.password);
         Self { console, token, transcript }
     }
 
     fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Response {
         let sent = request(method, path).header("access-token", &self.token);
-        let answer = self.console.send(&body.into_iter().fold(sent, Request::json));
-        self.transcript.note(method, path, body, &answer);
-        answer
+        let response = self.console.send(&body.into_iter().fold(sent, Request::json));
+        self.transcript.add(method, path, body, &response);
+        response
     }
 
     fn get(&mut self, path: &str) {
@@ -177,7 +178,7 @@ impl<'c> Client<'c> {
         self.send("DELETE", path, None);
     }
 
-    fn say(&mut self, method: &str, path: &str, body: &Value) {
+    fn send_json(&mut self, method: &str, path: &str, body: &Value) {
         self.send(method, path, Some(body));
     }
 }
@@ -210,9 +211,9 @@ fn configuration() -> Value {
     })
 }
 
-/// What is asked before anything is changed: the console sees a change a moment later.
+/// Reads come before all changes, because the console sees a change only a moment later.
 fn reads(client: &mut Client<'_>) {
-    for path in ["count", "getAllJobsBriefInfo", "settle/sharding", "nobody/sharding"] {
+    for path in ["count", "getAllJobsBriefInfo", "settle/sharding", "missing/sharding"] {
         client.get(&format!("/api/jobs/{path}"));
     }
     client.get("/api/jobs");
@@ -223,11 +224,11 @@ fn reads(client: &mut Client<'_>) {
 }
 
 fn changes(client: &mut Client<'_>) {
-    client.say("PUT", "/api/jobs/config", &configuration());
-    client.say("PUT", "/api/jobs/config", &json!({ "cron": "0 0 3 1 1 ?" }));
+    client.send_json("PUT", "/api/jobs/config", &configuration());
+    client.send_json("PUT", "/api/jobs/config", &json!({ "cron": "0 0 3 1 1 ?" }));
     client.get("/api/jobs/config/settle");
     let elastic = json!({ "jobName": "settle", "staticSharding": false });
-    client.say("PUT", "/api/jobs/config", &elastic);
+    client.send_json("PUT", "/api/jobs/config", &elastic);
     client.post("/api/jobs/settle/trigger");
     client.get("/api/jobs/settle/trigger");
     for path in ["disable", "enable", "sharding/1/disable", "sharding/1/enable"] {
@@ -249,10 +250,10 @@ fn registries(client: &mut Client<'_>) {
     let center = json!({ "name": "other", "zkAddressList": "127.0.0.1:1", "namespace": "other", "digest": "ann:secret" });
     client.get("/api/registry-center/load");
     client.get("/api/registry-center/activated");
-    client.say("POST", "/api/registry-center/add", &center);
-    client.say("POST", "/api/registry-center/add", &center);
+    client.send_json("POST", "/api/registry-center/add", &center);
+    client.send_json("POST", "/api/registry-center/add", &center);
     client.get("/api/registry-center/load");
-    client.say("POST", "/api/registry-center/connect", &json!({ "name": "shop" }));
+    client.send_json("POST", "/api/registry-center/connect", &json!({ "name": "shop" }));
 }
 
 fn history(client: &mut Client<'_>) {
@@ -260,13 +261,13 @@ fn history(client: &mut Client<'_>) {
     for filter in [
         json!({}),
         json!({ "pageSize": 1, "pageNumber": 2 }),
-        json!({ "jobName": "nobody" }),
+        json!({ "jobName": "missing" }),
         json!({ "ip": "10.9.9.9" }),
         json!({ "isSuccess": false }),
         json!({ "startTimeFrom": "2099-01-01T00:00:00Z" }),
         json!({ "startTimeTo": 915_148_800_000_i64 }),
     ] {
-        client.say("POST", execution, &filter);
+        client.send_json("POST", execution, &filter);
     }
     client.get("/api/event-trace/execution/jobNames/se");
     client.get("/api/event-trace/execution/ip/10.");
@@ -274,14 +275,14 @@ fn history(client: &mut Client<'_>) {
     for filter in [
         json!({}),
         json!({ "pageSize": 1, "pageNumber": 2 }),
-        json!({ "jobName": "nobody" }),
+        json!({ "jobName": "missing" }),
         json!({ "state": "TASK_STAGING" }),
         json!({ "source": "CLOUD_SCHEDULER" }),
         json!({ "executionType": "FAILOVER" }),
         json!({ "creationTimeFrom": "2099-01-01T00:00:00Z" }),
         json!({ "creationTimeTo": 915_148_800_000_i64 }),
     ] {
-        client.say("POST", status, &filter);
+        client.send_json("POST", status, &filter);
     }
     client.get("/api/event-trace/status/jobNames/se");
     let source = json!({ "name": "other", "driver": "org.postgresql.Driver", "url": "jdbc:postgresql://127.0.0.1:1/jobs", "username": "ann", "password": "secret" });
@@ -289,16 +290,16 @@ fn history(client: &mut Client<'_>) {
         client.get(&format!("/api/data-source/{path}"));
     }
     for path in ["connectTest", "add"] {
-        client.say("POST", &format!("/api/data-source/{path}"), &source);
+        client.send_json("POST", &format!("/api/data-source/{path}"), &source);
     }
     client.get("/api/data-source/load");
-    client.say("POST", "/api/data-source/connect", &json!({ "name": "shop" }));
-    client.say("DELETE", "/api/data-source", &json!({ "name": "other" }));
-    client.say("DELETE", "/api/registry-center", &json!({ "name": "other" }));
+    client.send_json("POST", "/api/data-source/connect", &json!({ "name": "shop" }));
+    client.send_json("DELETE", "/api/data-source", &json!({ "name": "other" }));
+    client.send_json("DELETE", "/api/registry-center", &json!({ "name": "other" }));
 }
 
-/// The same without an access token: 2.x.
-fn bare(admin: &BrowserSession<'_>, transcript: &mut Transcript) {
+/// Requests without an access token, as from 2.x clients.
+fn send_without_token(admin: &BrowserSession<'_>, transcript: &mut Transcript) {
     for (method, path) in [
         ("GET", "/api/jobs/count"),
         ("GET", "/api/jobs"),
@@ -308,28 +309,28 @@ fn bare(admin: &BrowserSession<'_>, transcript: &mut Transcript) {
         ("POST", "/api/jobs/settle/disable"),
         ("DELETE", "/api/jobs/settle/disable"),
     ] {
-        let answer = admin.send(request(method, path));
-        transcript.note(method, path, None, &answer);
+        let response = admin.send(request(method, path));
+        transcript.add(method, path, None, &response);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn javas_clients_are_answered_in_javas_words() {
-    let stage = Stage::new().await;
-    let admin = stage.console.admin();
-    let mut client = Client::log_in(&stage.console);
+async fn legacy_clients_get_responses_as_from_java() {
+    let test = TestConsole::new().await;
+    let admin = test.console.admin();
+    let mut client = Client::log_in(&test.console);
     registries(&mut client);
     history(&mut client);
     reads(&mut client);
     client.transcript.0.push_str("# Without an access token, as in 2.x\n\n");
-    bare(&admin, &mut client.transcript);
+    send_without_token(&admin, &mut client.transcript);
     client.transcript.0.push_str("# With an access token, as in 3.x\n\n");
     changes(&mut client);
 
-    // Last, because they end what runs.
+    // Last, because these stop the instance.
     client.post(&format!("/api/servers/{ADDRESS}/jobs/settle/shutdown"));
-    stage.node.stop().await;
-    let _node = stage.scene.node(settle()).await;
+    test.node.stop().await;
+    let _node = test.scene.node(settle()).await;
     client.post(&format!("/api/servers/{ADDRESS}/shutdown"));
     client.post("/api/jobs/settle/shutdown");
     admin.wait_until(&format!("{R}/jobs"), |jobs| jobs["items"][0]["status"] == "CRASHED");
@@ -340,17 +341,17 @@ async fn javas_clients_are_answered_in_javas_words() {
     golden!("legacy-api.txt", client.transcript.0);
 }
 
-/// Does everything that is written down, by Java's paths or by ours.
-fn everything_of_note(stage: &Stage, admin: &BrowserSession<'_>) {
+/// Performs every audited action, by the legacy API or by ours.
+fn perform_audited_actions(test: &TestConsole, admin: &BrowserSession<'_>) {
     let send = |method: &str, path: &str, body: Value| {
         admin.send(request(method, &format!("/api/v1{path}")).json(&body))
     };
-    let here = "/r/shop";
+    let registry_path = "/r/shop";
     for path in ["shards/1/disable", "shards/1/enable", "trigger", "cancel", "disable", "enable"] {
-        send("POST", &format!("{here}/jobs/settle/{path}"), json!({}));
+        send("POST", &format!("{registry_path}/jobs/settle/{path}"), json!({}));
     }
     for action in ["disable", "enable"] {
-        send("POST", &format!("{here}/servers/{ADDRESS}/{action}"), json!({}));
+        send("POST", &format!("{registry_path}/servers/{ADDRESS}/{action}"), json!({}));
     }
     admin.get(&format!("{R}/doctor"));
     let config = request("PATCH", &format!("{R}/jobs/settle/config"));
@@ -362,37 +363,37 @@ fn everything_of_note(stage: &Stage, admin: &BrowserSession<'_>) {
     send("POST", "/histories", json!({ "registry": "other", "url": history }));
     send("DELETE", "/histories/other", json!({}));
     send("DELETE", "/registries/other", json!({}));
-    let vera = stage.console.add_user("vera", &json!({ "shop": "viewer" }));
+    let vera = test.console.add_user("vera", &json!({ "shop": "viewer" }));
     assert_eq!(vera.post(&format!("{R}/jobs/settle/disable")).status, 403);
     let change = json!({ "oldPassword": "correct horse", "newPassword": "battery staple" });
     vera.send(request("POST", "/api/v1/password").json(&change));
     let token = send("POST", "/tokens", json!({ "name": "ci", "role": "operator" })).json();
     let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
     let trigger = request("POST", "/api/jobs/settle/trigger");
-    stage.console.send(&trigger.clone().header("authorization", &bearer));
+    test.console.send(&trigger.clone().header("authorization", &bearer));
     // "vera:battery staple"
     let basic = "Basic dmVyYTpiYXR0ZXJ5IHN0YXBsZQ==";
-    stage.console.send(&trigger.header("authorization", basic));
-    Client::log_in(&stage.console).post("/api/jobs/settle/enable");
+    test.console.send(&trigger.header("authorization", basic));
+    Client::log_in(&test.console).post("/api/jobs/settle/enable");
     send("DELETE", &format!("/tokens/{}", token["id"].as_str().unwrap()), json!({}));
     send("DELETE", "/sessions/vera", json!({}));
     send("DELETE", "/accounts/vera", json!({}));
     let instance = admin.data(&format!("{R}/jobs/settle/shards"))[0]["instanceId"].clone();
     let instance = instance.as_str().unwrap();
-    send("POST", &format!("{here}/instances/{instance}/shutdown"), json!({}));
-    send("POST", &format!("{here}/servers/{ADDRESS}/shutdown"), json!({}));
-    send("POST", &format!("{here}/jobs/settle/shutdown"), json!({}));
-    send("DELETE", &format!("{here}/servers/{ADDRESS}"), json!({}));
-    send("DELETE", &format!("{here}/jobs/settle"), json!({}));
+    send("POST", &format!("{registry_path}/instances/{instance}/shutdown"), json!({}));
+    send("POST", &format!("{registry_path}/servers/{ADDRESS}/shutdown"), json!({}));
+    send("POST", &format!("{registry_path}/jobs/settle/shutdown"), json!({}));
+    send("DELETE", &format!("{registry_path}/servers/{ADDRESS}"), json!({}));
+    send("DELETE", &format!("{registry_path}/jobs/settle"), json!({}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn console_keeps_its_files_and_the_actions_in_its_audit() {
-    let stage = Stage::new().await;
-    let admin = stage.console.admin();
-    everything_of_note(&stage, &admin);
+async fn console_files_and_audit_actions_keep_their_names() {
+    let test = TestConsole::new().await;
+    let admin = test.console.admin();
+    perform_audited_actions(&test, &admin);
 
-    let data = stage.console.folder.path().join("data");
+    let data = test.console.folder.path().join("data");
     let files = fs::read_dir(&data).unwrap();
     let files: BTreeSet<String> =
         files.map(|file| file.unwrap().file_name().into_string().unwrap() + "\n").collect();
@@ -404,7 +405,7 @@ async fn console_keeps_its_files_and_the_actions_in_its_audit() {
     let words = |key: &str| -> BTreeSet<String> {
         entries.iter().map(|entry| format!("  {}\n", entry[key].as_str().unwrap())).collect()
     };
-    let (actions, ways): (String, String) =
+    let (actions, methods): (String, String) =
         (words("action").into_iter().collect(), words("via").into_iter().collect());
-    golden!("audit-actions.txt", format!("action\n{actions}via\n{ways}"));
+    golden!("audit-actions.txt", format!("action\n{actions}via\n{methods}"));
 }

@@ -8,8 +8,8 @@ use std::{
 use elasticjob::{
     Job, Node, Shard,
     history::{
-        AttemptId, Ended, Ending, Event, HistoryUrl, Line, Printed, Recorder, Retention, Sink,
-        Source, Started, Store,
+        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, HistoryUrl, Line, OutputPrinted,
+        Recorder, Retention, Sink, Source, Store,
     },
     job::{FencingToken, Fire},
     runtime::{Clock, SystemClock},
@@ -51,7 +51,7 @@ impl HistoryFixture {
     }
 
     async fn keep(&self, events: &[Event]) {
-        self.store.keep(events).await.unwrap();
+        self.store.store(events).await.unwrap();
     }
 }
 
@@ -67,20 +67,20 @@ fn shard(job: &str, seconds_ago: i64, item: u32, now: Timestamp) -> Shard {
     Shard::of(&job, &fire, task.parse().unwrap(), item, FencingToken::new(9))
 }
 
-fn started(shard: &Shard, late: i64) -> Arc<Started> {
+fn started(shard: &Shard, late: i64) -> Arc<AttemptStarted> {
     let at = shard.due_at + SignedDuration::from_millis(late);
-    Arc::new(Started::of(shard, Source::Schedule, "machine".into(), at))
+    Arc::new(AttemptStarted::of(shard, Source::Schedule, "machine".into(), at))
 }
 
 fn ended(shard: &Shard, late: i64, ending: Ending) -> Event {
     let started = started(shard, late);
-    Event::Ended(Ended { at: started.at + SignedDuration::from_millis(40), started, ending })
+    Event::Ended(AttemptEnded { at: started.at + SignedDuration::from_millis(40), started, ending })
 }
 
 fn printed(shard: &Shard, part: u32, text: &str) -> Event {
     let lines = vec![Line { at: shard.due_at, stream: "stdout", text: text.to_owned() }];
     let id = AttemptId::of(shard);
-    Event::Printed(Printed { id, run: shard.run.clone(), item: shard.item, part, lines })
+    Event::Printed(OutputPrinted { id, run: shard.run.clone(), item: shard.item, part, lines })
 }
 
 fn sample_events(now: Timestamp) -> Vec<Event> {
@@ -342,7 +342,7 @@ async fn added_and_removed(plain: &str, secret: &str) {
 
     let store = Store::open(&plain.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let now = now();
-    store.keep(&sample_events(now)).await.unwrap();
+    store.store(&sample_events(now)).await.unwrap();
     let list = admin.data("/api/v1/r/shop/runs");
     assert_eq!(names(&list["items"], "jobName"), ["report", "settle", "settle"]);
     let figures = admin.data("/api/v1/r/shop/figures?job=settle&job=report");

@@ -70,10 +70,10 @@ impl Request {
 
     pub(crate) fn send(&self, address: &str) -> Response {
         let mut bytes = Vec::new();
-        let ended = self.open(address).read_to_end(&mut bytes);
+        let result = self.open(address).read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let (head, text) =
-            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {ended:?}, {text:?}"));
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {result:?}, {text:?}"));
         let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
         Response {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),

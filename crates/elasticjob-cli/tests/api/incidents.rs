@@ -2,7 +2,7 @@
 
 use elasticjob::{
     Job,
-    history::{Event, HistoryUrl, Missed, Sink, Store, Why},
+    history::{Event, FiresMissed, HistoryUrl, MissedReason, Sink, Store},
     runtime::{Clock, SystemClock},
 };
 use jiff::SignedDuration;
@@ -40,11 +40,11 @@ async fn missing_owners_drift_and_missed_fires_are_distinct_incidents() {
     let url = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
     let store = Store::open(&url).await.unwrap();
     let at = SystemClock.now();
-    for (ago, count, why) in [(60, 1, Why::Skipped), (600, 4, Why::NobodyThere)] {
+    for (ago, count, why) in [(60, 1, MissedReason::Skipped), (600, 4, MissedReason::NobodyThere)] {
         let first = at - SignedDuration::from_secs(ago);
         let job = "well".parse().unwrap();
-        let missed = Missed { job, first, last: first, count, why, at: first };
-        store.keep(&[Event::Missed(missed)]).await.unwrap();
+        let missed = FiresMissed { job, first, last: first, count, why, at: first };
+        store.store(&[Event::Missed(missed)]).await.unwrap();
     }
     let file = format!("[histories]\nshop = \"{url}\"\n");
     let console = Console::with(&[&format!("shop={}", scene.url)], &file);

@@ -105,7 +105,7 @@ async fn trigger_with_an_idempotency_key_is_executed_once() {
     assert_eq!(triggers["total"], 2, "{triggers:#}");
     assert_eq!(admin.send(request("POST", &path).json(&json!({ "shards": [7] }))).problem().0, 422);
     assert_eq!(
-        admin.post(&format!("{R}/jobs/nobody/trigger")).problem(),
+        admin.post(&format!("{R}/jobs/missing/trigger")).problem(),
         (404, "notFound".to_owned())
     );
 }
@@ -124,7 +124,10 @@ async fn running_shards_are_shown_and_cancelled() {
     assert_eq!(page["total"], 1);
     let cancelled = admin.post(&format!("{R}/jobs/settle/cancel")).json();
 
-    assert_eq!(cancelled["asked"].as_object().unwrap().values().next().unwrap(), &json!([0, 1, 2]));
+    assert_eq!(
+        cancelled["requested"].as_object().unwrap().values().next().unwrap(),
+        &json!([0, 1, 2])
+    );
     admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
 }
 
@@ -147,7 +150,7 @@ async fn cancelling_an_ended_run_does_not_cancel_the_next() {
     };
     let first = trigger();
     running(&first);
-    assert_eq!(cancel(&first).json()["asked"].as_object().unwrap().len(), 1);
+    assert_eq!(cancel(&first).json()["requested"].as_object().unwrap().len(), 1);
     admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
     let second = trigger();
     running(&second);
@@ -234,9 +237,9 @@ async fn shutting_down_one_instance_leaves_the_others() {
     let viewer = console.add_user("vera", &json!({ "shop": "viewer" }));
     let path = format!("{R}/instances/{id}/shutdown");
     assert_eq!(viewer.post(&path).problem().1, "forbidden");
-    let ended = admin.post(&path).json();
+    let response = admin.post(&path).json();
 
-    assert_eq!(ended, json!({ "instances": { "settle": [id] } }));
+    assert_eq!(response, json!({ "instances": { "settle": [id] } }));
     let left = admin.wait_until(&format!("{R}/instances"), |page| page["total"] == 1);
     assert_ne!(left["items"][0]["instanceId"], *id);
     assert_eq!(admin.post(&path).problem(), (404, "notFound".to_owned()));
@@ -266,8 +269,8 @@ async fn servers_and_instances_are_listed_and_changed() {
     assert_eq!(admin.send(request("DELETE", &server)).problem(), (409, "refused".to_owned()));
     assert_eq!(admin.post(&format!("{R}/servers/10.9.9.9/enable")).problem().0, 404);
 
-    let ended = admin.post(&format!("{server}/shutdown?job=settle")).json();
-    assert_eq!(ended["instances"]["settle"].as_array().unwrap().len(), 1);
+    let response = admin.post(&format!("{server}/shutdown?job=settle")).json();
+    assert_eq!(response["instances"]["settle"].as_array().unwrap().len(), 1);
     admin.wait_until(&format!("{R}/instances"), |page| page["total"] == 0);
     assert_eq!(admin.send(request("DELETE", &server)).json(), json!({ "jobNames": ["settle"] }));
     assert_eq!(admin.send(request("DELETE", &format!("{R}/jobs/settle"))).status, 200);

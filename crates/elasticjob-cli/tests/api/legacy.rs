@@ -97,14 +97,14 @@ async fn version_3_clients_log_in_and_get_envelopes() {
         true
     );
     assert_eq!(send("GET", "/api/jobs/count", None).text, "0");
-    let viewer = console.add_user("somebody", &json!({ "*": "viewer" }));
-    assert_eq!(viewer.get("/api/jobs/count").text, "1", "each user has an own selection");
+    let viewer = console.add_user("victor", &json!({ "*": "viewer" }));
+    assert_eq!(viewer.get("/api/jobs/count").text, "1", "each user has their own selection");
 
     let connect = request("POST", "/api/registry-center/connect").json(&json!({ "name": "other" }));
     assert_eq!(viewer.send(connect).status, 200);
     assert_eq!(viewer.data("/api/registry-center/activated")["name"], "other");
     let roles = json!({ "roles": { "shop": "viewer" } });
-    assert_eq!(console.admin().put("/api/v1/accounts/somebody", &roles).status, 204);
+    assert_eq!(console.admin().put("/api/v1/accounts/victor", &roles).status, 204);
     assert_eq!(
         viewer.data("/api/registry-center/activated")["name"],
         "shop",
@@ -134,7 +134,7 @@ async fn version_2_clients_get_bare_values() {
         (admin.send(request("DELETE", "/api/jobs/settle/disable")).status, status()),
         (204, json!("OK"))
     );
-    assert_eq!(admin.get("/api/jobs/nobody/sharding").problem(), (404, "notFound".to_owned()));
+    assert_eq!(admin.get("/api/jobs/missing/sharding").problem(), (404, "notFound".to_owned()));
     let disable = format!("/api/servers/{ADDRESS}/disable");
     assert_eq!(admin.post(&disable).status, 204);
     assert_eq!(scene.get(&format!("settle/servers/{ADDRESS}")).await.as_deref(), Some("DISABLED"));

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 
 use elasticjob::{
     Job,
-    registry::Expected,
+    registry::ExpectedVersion,
     runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn event_stream_reports_jobs_and_shards() {
 async fn event_stream_requires_a_role() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let outsider = console.add_user("nobody", &json!({ "other": "admin" }));
+    let outsider = console.add_user("outsider", &json!({ "other": "admin" }));
 
     assert_eq!(outsider.get("/api/v1/r/shop/events").problem().0, 404);
     assert_eq!(console.send(&request("GET", "/api/v1/r/shop/events")).problem().0, 401);
@@ -85,12 +85,15 @@ async fn event_stream_requires_a_role() {
 async fn change_constantly(scene: &Scene) -> JoinSet<()> {
     let busy = |text: String| Job::named("busy").unwrap().description(text).to_yaml();
     scene.put("busy/config", &busy(String::new())).await;
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let path = registry.namespace().path().join("busy/config").unwrap();
     let mut writers = JoinSet::new();
     writers.spawn(async move {
         for number in 0.. {
-            registry.set(&path, busy(format!("{number}")).into(), Expected::Any).await.unwrap();
+            registry
+                .set(&path, busy(format!("{number}")).into(), ExpectedVersion::Any)
+                .await
+                .unwrap();
         }
     });
     writers

@@ -2,7 +2,7 @@
 
 use elasticjob::{
     Job,
-    registry::{Create, Op, plant},
+    registry::{Create, Op, ensure_path},
     runtime::{Clock, SystemClock},
 };
 
@@ -13,9 +13,9 @@ const JOBS: usize = 10_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_jobs_are_listed_without_the_registry() {
     let scene = Scene::with("").await;
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let namespace = registry.namespace().path().clone();
-    plant(&*registry, &namespace).await.unwrap();
+    ensure_path(&*registry, &namespace).await.unwrap();
     let numbers: Vec<usize> = (0..JOBS).collect();
     for batch in numbers.chunks(500) {
         let ops = batch.iter().flat_map(|number| {

@@ -1,4 +1,4 @@
-//! Login at an OpenID Connect provider: a small real one that can be told to misbehave.
+//! Login with OpenID Connect, against a small provider in the test that can misbehave on request.
 
 use std::{
     collections::HashMap,
@@ -280,7 +280,7 @@ async fn token_for_another_login_is_rejected() {
     let forged: Vec<(&str, Forged)> = vec![
         ("another nonce", Box::new(with("nonce", json!("guess")))),
         ("another audience", Box::new(with("aud", json!("other")))),
-        ("several, and not asked by us", Box::new(with("aud", json!(["console", "other"])))),
+        ("several audiences without azp", Box::new(with("aud", json!(["console", "other"])))),
         ("another issuer", Box::new(with("iss", json!("https://evil.example.com")))),
         ("expired", Box::new(with("exp", json!(now() - 3600)))),
         ("from the future", Box::new(with("iat", json!(now() + 3600)))),
@@ -295,7 +295,7 @@ async fn token_for_another_login_is_rejected() {
             }),
         ),
         (
-            "somebody else's key under the same name",
+            "another key under the same name",
             Box::new(|provider_state: &ProviderState, claims: Value| {
                 sign(&key(), &provider_state.header(), &claims)
             }),

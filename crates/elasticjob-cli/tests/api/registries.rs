@@ -35,7 +35,7 @@ async fn registry_outage_affects_no_other_and_recovers() {
     );
     assert_eq!(admin.data("/api/v1/r/up/jobs")["total"], 1);
 
-    let mut config = tinykeeper::server::Config::ephemeral();
+    let mut config = tinykeeper::server::Config::in_memory();
     config.listen = address;
     let _server = tinykeeper::server::Server::start(config).await.unwrap();
     admin.wait_until("/api/v1/r/down/jobs", |page| page["isCurrent"] == true);

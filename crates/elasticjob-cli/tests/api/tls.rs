@@ -32,7 +32,7 @@ fn https_works_while_another_handshake_stalls() {
     let arguments =
         ["console", "--listen", "0", "--config", &config, "--data", data.to_str().unwrap()];
     let mut console = Process::start(&arguments);
-    let line = console.logged("console   https://");
+    let line = console.wait_for_log("console   https://");
     let address = Process::word_after(&line, "https://").trim_end_matches('/').to_owned();
     let _stalled = TcpStream::connect(&address).unwrap();
 

@@ -96,10 +96,10 @@ async fn job_of_another_handler_is_a_conflict_and_nothing_is_stored() {
             .await;
     scene.put("hello", "com.acme.Hello").await;
 
-    let ended = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
+    let output = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
 
-    assert_eq!((ended.code, &*ended.stdout), (Some(6), ""), "{}", ended.stderr);
-    assert!(ended.stderr.contains("job hello belongs to the Java class com.acme.Hello"));
+    assert_eq!((output.code, &*output.stdout), (Some(6), ""), "{}", output.stderr);
+    assert!(output.stderr.contains("job hello belongs to the Java class com.acme.Hello"));
     assert_eq!(scene.get("another/config").await, None, "all or nothing");
 }
 
@@ -108,9 +108,9 @@ async fn apply_leaves_unreadable_configuration_unchanged() {
     let scene = Scene::with(HELLO).await;
     scene.put("hello/config", "jobName: [").await;
 
-    let ended = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
+    let output = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
 
-    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert_eq!(output.code, Some(7), "{}", output.stderr);
     assert_eq!(scene.get("hello/config").await.unwrap(), "jobName: [");
 }
 

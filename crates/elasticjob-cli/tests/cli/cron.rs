@@ -18,10 +18,10 @@ fn fires_are_the_same_as_in_quartz() {
         let mut arguments = vec!["-o", "json", "cron", "next", text("cron"), "--dst", "quartz"];
         arguments.extend(["--zone", text("zone"), "--after", text("after"), "-n", &count]);
 
-        let ended = elasticjob(&arguments);
+        let output = elasticjob(&arguments);
 
-        let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert_eq!(printed, case["next"], "{case}: {}", ended.stderr);
+        let printed: Value = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!(printed, case["next"], "{case}: {}", output.stderr);
     }
 }
 
@@ -29,10 +29,10 @@ fn fires_are_the_same_as_in_quartz() {
 fn next_prints_every_output_format() {
     let next = |format| {
         let what = ["cron", "next", "0 30 2 * * ?", "--zone", "America/New_York", "-n", "2"];
-        let ended =
+        let output =
             elasticjob(&[&what[..], &["--after", "2026-03-07T12:00:00Z", "-o", format]].concat());
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
-        ended.stdout
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+        output.stdout
     };
 
     let printed: Value = serde_json::from_str(&next("json")).unwrap();
@@ -48,13 +48,13 @@ fn next_prints_every_output_format() {
 
 #[test]
 fn cron_without_fires_prints_an_empty_list_and_is_bad_input() {
-    let ended = elasticjob(&["cron", "next", "0 0 0 30 2 ?", "-o", "json"]);
+    let output = elasticjob(&["cron", "next", "0 0 0 30 2 ?", "-o", "json"]);
 
-    assert_eq!((ended.code, &*ended.stdout), (Some(2), "[]\n"));
+    assert_eq!((output.code, &*output.stdout), (Some(2), "[]\n"));
     assert!(
-        ended.stderr.starts_with("error: cron \"0 0 0 30 2 ?\" never fires"),
+        output.stderr.starts_with("error: cron \"0 0 0 30 2 ?\" never fires"),
         "{}",
-        ended.stderr
+        output.stderr
     );
 }
 
@@ -78,10 +78,10 @@ fn errors_have_one_line_and_a_hint() {
             "error: DST rule \"none\" is unknown\nhint: use default or quartz\n",
         ),
     ] {
-        let ended = elasticjob(arguments);
+        let output = elasticjob(arguments);
 
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
-        assert_eq!(ended.stderr, stderr);
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{arguments:?}");
+        assert_eq!(output.stderr, stderr);
     }
 }
 

@@ -42,7 +42,7 @@ async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
             let names = metric_names(&fs::read_to_string(&file).unwrap());
             assert!(names.len() >= 5, "{}: {names:?}", file.display());
             for name in &names {
-                assert!(exported.contains(&**name), "{}: nobody exports {name}", file.display());
+                assert!(exported.contains(&**name), "{}: no worker exports {name}", file.display());
             }
         }
     }
@@ -76,10 +76,10 @@ fn yaml_and_json_files_are_valid() {
 fn jobs_of_the_kubernetes_manifests_are_valid() {
     let file = deploy().join("kubernetes/jobs.yml");
 
-    let ended = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
+    let output = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
 
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
-    assert!(ended.stdout.contains("hello"), "{}", ended.stdout);
+    assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+    assert!(output.stdout.contains("hello"), "{}", output.stdout);
 }
 
 #[test]

@@ -82,8 +82,8 @@ async fn commands_in_the_docs_print_the_documented_output() {
 
         let stdout = String::from_utf8(output.stdout).unwrap();
         if needs_registry {
-            let said = stdout + &String::from_utf8(output.stderr).unwrap();
-            assert_eq!(normalize(&said), normalize(expected), "{line}");
+            let printed = stdout + &String::from_utf8(output.stderr).unwrap();
+            assert_eq!(normalize(&printed), normalize(expected), "{line}");
         } else {
             assert_eq!(stdout, expected, "{line}");
         }

@@ -1,6 +1,6 @@
 //! `elasticjob doctor`
 
-use elasticjob::registry::{self, plant};
+use elasticjob::registry::{self, ensure_path};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, settle};
@@ -12,9 +12,9 @@ fn problems<'a>(findings: &'a Value, check: &str) -> Vec<&'a Value> {
 }
 
 fn run_doctor(scene: &Scene) -> Value {
-    let ended = scene.run(&["doctor", "-o", "json"]);
-    assert_eq!((ended.code, &*ended.stderr), (Some(10), ""), "{}", ended.stdout);
-    serde_json::from_str(&ended.stdout).unwrap()
+    let output = scene.run(&["doctor", "-o", "json"]);
+    assert_eq!((output.code, &*output.stderr), (Some(10), ""), "{}", output.stdout);
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,9 +22,14 @@ async fn healthy_registry_has_no_problems() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let ended = scene.run(&["doctor"]);
+    let output = scene.run(&["doctor"]);
 
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), "no problems found\n"), "{}", ended.stdout);
+    assert_eq!(
+        (output.code, &*output.stderr),
+        (Some(0), "no problems found\n"),
+        "{}",
+        output.stdout
+    );
     for part in [
         "server  ok ",
         " ZooKeeper 3.9.0",
@@ -33,7 +38,7 @@ async fn healthy_registry_has_no_problems() {
         "are for world:anyone\n",
         "clock   ok ",
     ] {
-        assert!(ended.stdout.contains(part), "{part:?}: {}", ended.stdout);
+        assert!(output.stdout.contains(part), "{part:?}: {}", output.stdout);
     }
     assert!(problems(&scene.data(&["doctor"]), "server").is_empty());
 }
@@ -46,8 +51,8 @@ async fn broken_jobs_and_stale_nodes_are_found() {
     scene.put("settle/servers/10.0.0.9", "ENABLED").await;
     scene.put("settle/trigger/10.0.0.9@-@4711", "").await;
     scene.put("broken/config", "jobName: [").await;
-    let registry = scene.line().await;
-    plant(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
+    let registry = scene.connect().await;
+    ensure_path(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
 
     let findings = run_doctor(&scene);
 
@@ -59,11 +64,11 @@ async fn broken_jobs_and_stale_nodes_are_found() {
         });
         assert!(is_found, "{check} {about} {message}: {findings:#}");
     };
-    has_problem("job", json!("settle"), "nobody is a member");
+    has_problem("job", json!("settle"), "the job has no instance");
     has_problem("job", json!("settle"), "its schedule is over");
     has_problem("job", json!("broken"), "cannot be read");
     has_problem("stale", Value::Null, "servers without an instance: 10.0.0.9");
-    has_problem("stale", json!("settle"), "asked to run, and gone: 10.0.0.9@-@4711");
+    has_problem("stale", json!("settle"), "triggers of instances that are gone: 10.0.0.9@-@4711");
     has_problem("stale", Value::Null, "pages of jobs that are gone: gone");
     let table = scene.run(&["doctor"]);
     assert_eq!((table.code, &*table.stderr), (Some(10), "6 problems found\n"), "{}", table.stdout);
@@ -73,8 +78,8 @@ async fn broken_jobs_and_stale_nodes_are_found() {
     for cure in
         [&["job", "remove", "gone"][..], &["job", "remove", "broken"], &["job", "remove", "settle"]]
     {
-        let ended = scene.run(cure);
-        assert_eq!(ended.code, Some(0), "{cure:?}: {}", ended.stderr);
+        let output = scene.run(cure);
+        assert_eq!(output.code, Some(0), "{cure:?}: {}", output.stderr);
     }
     let cured = scene.run(&["doctor"]);
     assert_eq!((cured.code, &*cured.stderr), (Some(0), "no problems found\n"), "{}", cured.stdout);
@@ -86,10 +91,10 @@ async fn disabled_job_is_not_a_problem() {
     let _node = scene.node(settle()).await;
     scene.run(&["job", "disable", "settle"]);
 
-    let ended = scene.run(&["doctor"]);
+    let output = scene.run(&["doctor"]);
 
-    assert_eq!(ended.code, Some(0), "{}", ended.stdout);
-    assert!(ended.stdout.contains("settle is disabled in its configuration"), "{}", ended.stdout);
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
+    assert!(output.stdout.contains("settle is disabled in its configuration"), "{}", output.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +103,7 @@ async fn nodes_with_mixed_access_rights_are_found() {
     scene.put("settle/config", &settle().to_yaml()).await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
-    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    ensure_path(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
 
     let findings = run_doctor(&scene);
 
@@ -116,10 +121,10 @@ async fn unreachable_server_of_an_ensemble_is_found() {
     let port = testbed::free_port();
     let both = scene.url.replace("/shop", &format!(",127.0.0.1:{port}/shop"));
 
-    let ended = crate::process::elasticjob(&["doctor", "-o", "json", "--registry", &both]);
+    let output = crate::process::elasticjob(&["doctor", "-o", "json", "--registry", &both]);
 
-    assert_eq!(ended.code, Some(10), "{}", ended.stderr);
-    let findings: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(output.code, Some(10), "{}", output.stderr);
+    let findings: Value = serde_json::from_str(&output.stdout).unwrap();
     let servers = problems(&findings, "server");
     assert_eq!(servers.len(), 1, "{findings:#}");
     assert_eq!(servers[0]["about"], format!("127.0.0.1:{port}"));
@@ -137,7 +142,7 @@ async fn doctor_checks_a_real_zookeeper() {
     let well = scene.data(&["doctor"]);
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
-    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    ensure_path(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
     let mixed = run_doctor(&scene);
 
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);

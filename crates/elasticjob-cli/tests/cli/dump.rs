@@ -15,7 +15,8 @@ use crate::{
 const HELLO: &str = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo}}\n";
 
 fn listening(process: &mut Process) -> String {
-    let line: Value = serde_json::from_str(&process.logged("dump service listening")).unwrap();
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("dump service listening")).unwrap();
     line["address"].as_str().unwrap().to_owned()
 }
 
@@ -35,7 +36,7 @@ async fn dump_has_the_format_of_java() {
     let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
     assert!(address.starts_with("127.0.0.1:"), "{address}");
-    process.logged("shards assigned");
+    process.wait_for_log("shards assigned");
 
     let named = send(&address, b"dump@hello\n");
     let only = send(&address, b"dump\r\n");
@@ -54,7 +55,7 @@ async fn invalid_commands_get_one_error_line() {
     let address = listening(&mut process);
 
     for (command, expected) in [
-        (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
+        (&b"dump@missing\n"[..], "error: there is no job missing in "),
         (b"dump\n", "error: 2 jobs run here, and the command names none; hint: dump@JOB"),
         (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
         (b"dump@a/b\n", "error: "),
@@ -73,7 +74,7 @@ async fn dump_port_in_use_is_reported_before_jobs_are_joined() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 
-    let ended = elasticjob(&[
+    let output = elasticjob(&[
         "run",
         "-f",
         &scene.file(),
@@ -83,12 +84,16 @@ async fn dump_port_in_use_is_reported_before_jobs_are_joined() {
         &address,
     ]);
 
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
     assert!(
-        ended.stderr.contains(&format!("error: cannot listen on {address}")),
+        output.stderr.contains(&format!("error: cannot listen on {address}")),
         "{}",
-        ended.stderr
+        output.stderr
     );
-    assert!(ended.stderr.contains("hint: give --dump-listen another address"), "{}", ended.stderr);
+    assert!(
+        output.stderr.contains("hint: give --dump-listen another address"),
+        "{}",
+        output.stderr
+    );
     assert_eq!(scene.get("hello").await, None);
 }

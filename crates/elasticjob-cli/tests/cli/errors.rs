@@ -70,11 +70,11 @@ async fn zookeeper_older_than_3_6_is_refused() {
     let url = format!("zookeeper://{old}/shop");
 
     for more in [&["-f", &scene.file()][..], &["--observe"]] {
-        let ended = elasticjob(&[&["run", "--registry", &url], more].concat());
+        let output = elasticjob(&[&["run", "--registry", &url], more].concat());
 
-        assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+        assert_eq!(output.code, Some(7), "{}", output.stderr);
         let error = "the server does not support recursive watches\nhint: ZooKeeper 3.6 or newer is required\n";
-        assert!(ended.stderr.contains(error), "{}", ended.stderr);
+        assert!(output.stderr.contains(error), "{}", output.stderr);
     }
 }
 
@@ -87,17 +87,17 @@ async fn missing_or_non_executable_script_fails_with_a_hint() {
     .await;
     scene.write("text.sh", "#!/bin/sh\n");
     let mut process = scene.start_worker(&[]);
-    process.logged("node started");
+    process.wait_for_log("node started");
 
     for (job, expected) in [
         ("missing", "missing.sh: No such file or directory"),
         ("text", "text.sh: Permission denied"),
     ] {
         scene.wait_until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
-        let ended = scene.run(&["job", "trigger", job, "--wait"]);
-        let line = process.logged(expected);
+        let output = scene.run(&["job", "trigger", job, "--wait"]);
+        let line = process.wait_for_log(expected);
 
-        assert_eq!(ended.code, Some(20), "{}", ended.stderr);
+        assert_eq!(output.code, Some(20), "{}", output.stderr);
         assert!(line.contains("cannot start ") && line.contains("; hint: "), "{line}");
     }
 }
@@ -109,16 +109,16 @@ fn cron_that_never_fires_is_bad_input() {
     let job = "hello: {cron: '0 0 0 30 2 ?', props: {script.command.line: echo}}";
     fs::write(&file, format!("elasticjob:\n  jobs:\n    {job}\n")).unwrap();
 
-    let ended = elasticjob(&["run", "-f", file.to_str().unwrap()]);
+    let output = elasticjob(&["run", "-f", file.to_str().unwrap()]);
 
-    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""));
-    assert!(ended.stderr.contains("jobs.yml:3: job hello: cron"), "{}", ended.stderr);
+    assert_eq!((output.code, &*output.stdout), (Some(2), ""));
+    assert!(output.stderr.contains("jobs.yml:3: job hello: cron"), "{}", output.stderr);
     assert!(
-        ended
+        output
             .stderr
             .contains("never fires\nhint: a job without cron runs only when it is triggered"),
         "{}",
-        ended.stderr
+        output.stderr
     );
 }
 
@@ -128,9 +128,9 @@ fn worker_without_jobs_is_bad_input() {
     let alone = elasticjob(&["run", "--prune", "--http-allow", "shop"]);
     let both = elasticjob(&["run", "--observe", "--http-allow", "shop"]);
 
-    for ended in [&nothing, &alone, &both] {
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{}", ended.stderr);
-        assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
+    for output in [&nothing, &alone, &both] {
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{}", output.stderr);
+        assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     }
     assert!(nothing.stderr.contains("--file"), "{}", nothing.stderr);
 }

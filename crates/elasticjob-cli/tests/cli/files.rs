@@ -18,18 +18,18 @@ fn write(folder: &TempDir, name: &str, text: &str) -> String {
 fn check(text: &str) -> CommandOutput {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "jobs.yml", text);
-    let mut ended = elasticjob(&["run", "--check", "-o", "json", "-f", &file]);
-    ended.stderr = ended.stderr.replace(&file, "jobs.yml");
-    ended.stdout = ended.stdout.replace(&file, "jobs.yml");
-    ended
+    let mut output = elasticjob(&["run", "--check", "-o", "json", "-f", &file]);
+    output.stderr = output.stderr.replace(&file, "jobs.yml");
+    output.stdout = output.stdout.replace(&file, "jobs.yml");
+    output
 }
 
 #[test]
 fn check_prints_jobs_without_a_registry() {
-    let ended = check(SCRIPT);
+    let output = check(SCRIPT);
 
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
-    let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+    let printed: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(
         printed,
         json!([{
@@ -65,14 +65,14 @@ fn problems_are_reported_with_file_and_line() {
         ),
         (
             "echo hello",
-            "${NOBODY_SAYS}",
-            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${NOBODY_SAYS} has no value",
+            "${UNDEFINED}",
+            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${UNDEFINED} has no value",
         ),
     ] {
-        let ended = check(&SCRIPT.replacen(from, to, 1));
+        let output = check(&SCRIPT.replacen(from, to, 1));
 
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{to}");
-        assert!(ended.stderr.starts_with(expected), "{to}: {}", ended.stderr);
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{to}");
+        assert!(output.stderr.starts_with(expected), "{to}: {}", output.stderr);
     }
 }
 
@@ -118,7 +118,7 @@ fn missing_file_and_unknown_format_are_bad_input() {
 #[test]
 fn placeholders_are_resolved_from_the_environment() {
     let folder = TempDir::new().unwrap();
-    let text = SCRIPT.replace("echo hello", "echo ${GREETING:nobody}");
+    let text = SCRIPT.replace("echo hello", "echo ${GREETING:world}");
     let file = write(&folder, "jobs.yml", &text.replace("0/5 * * * * ?", "${WHEN}"));
 
     let output =
@@ -140,10 +140,10 @@ fn invalid_flag_values_are_bad_input() {
         ("--health-listen", "everywhere"),
         ("--scripts-from", "/nowhere"),
     ] {
-        let ended = elasticjob(&["run", "--check", "-f", &file, flag, value]);
+        let output = elasticjob(&["run", "--check", "-f", &file, flag, value]);
 
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{flag} {value}");
-        assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{flag} {value}");
+        assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     }
     assert!(Path::new(&file).exists());
 }

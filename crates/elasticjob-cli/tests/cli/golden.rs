@@ -1,4 +1,4 @@
-//! Environment variables that are not a flag's, frozen: `../golden/README.md` says why.
+//! Golden tests of environment variables that belong to no flag; see `../golden/README.md`.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ fn names() -> [String; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn address_of_a_worker_is_read_from_the_environment() {
+async fn worker_address_is_read_from_environment() {
     let scene = Scene::with("    a: {props: {script.command.line: echo}}\n").await;
     let [address, ..] = names();
 
@@ -38,11 +38,11 @@ async fn address_of_a_worker_is_read_from_the_environment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn user_who_triggers_is_read_from_the_environment() {
+async fn triggering_user_is_read_from_environment() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let [_, names @ ..] = names();
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let page = "/shop~ledger/settle/0".parse().unwrap();
 
     for (name, others) in [(0, 1..3), (1, 2..3), (2, 3..3)] {
@@ -52,11 +52,11 @@ async fn user_who_triggers_is_read_from_the_environment() {
         for known in &names {
             command.env_remove(known);
         }
-        command.envs(names[others].iter().map(|other| (other, "somebody else")));
+        command.envs(names[others].iter().map(|other| (other, "another user")));
         let by = format!("ann-{name}");
-        let ended = command.env(&names[name], &by).output().unwrap();
+        let output = command.env(&names[name], &by).output().unwrap();
 
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let page = registry.get(&page).await.unwrap().unwrap();
         let page = String::from_utf8(page.data.to_vec()).unwrap();
         assert!(page.contains(&by), "{}: {page}", names[name]);

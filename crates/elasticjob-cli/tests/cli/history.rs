@@ -9,7 +9,8 @@ use std::{
 use elasticjob::{
     Job, Shard,
     history::{
-        AttemptId, Ended, Ending, Event, HistoryUrl, Line, Printed, Sink, Source, Started, Store,
+        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, HistoryUrl, Line, OutputPrinted,
+        Sink, Source, Store,
     },
     job::{FencingToken, Fire},
 };
@@ -60,28 +61,28 @@ fn shard(second: i64, item: u32) -> Shard {
     Shard::of(&job, &fire, task, item, FencingToken::new(9))
 }
 
-fn started(shard: &Shard) -> Arc<Started> {
+fn started(shard: &Shard) -> Arc<AttemptStarted> {
     let at = shard.due_at + SignedDuration::from_millis(3);
-    Arc::new(Started::of(shard, Source::Schedule, "machine".into(), at))
+    Arc::new(AttemptStarted::of(shard, Source::Schedule, "machine".into(), at))
 }
 
 fn ended(shard: &Shard, ending: Ending) -> Event {
     let started = started(shard);
-    Event::Ended(Ended { at: started.at + SignedDuration::from_millis(40), started, ending })
+    Event::Ended(AttemptEnded { at: started.at + SignedDuration::from_millis(40), started, ending })
 }
 
 fn printed(shard: &Shard, part: u32, text: &str) -> Event {
     let at = shard.due_at + SignedDuration::from_secs(i64::from(part));
     let lines = vec![Line { at, stream: "stdout", text: text.to_owned() }];
     let id = AttemptId::of(shard);
-    Event::Printed(Printed { id, run: shard.run.clone(), item: shard.item, part, lines })
+    Event::Printed(OutputPrinted { id, run: shard.run.clone(), item: shard.item, part, lines })
 }
 
 async fn history_with_success_and_failure() -> TestHistory {
     let history = TestHistory::new().await;
     history
         .store
-        .keep(&[
+        .store(&[
             ended(&shard(0, 0), Ending::Done),
             ended(&shard(0, 1), Ending::Done),
             printed(&shard(0, 0), 0, "one order"),
@@ -158,7 +159,7 @@ async fn logs_follow_a_run_until_it_ends() {
     let shard = shard(0, 0);
     history
         .store
-        .keep(&[Event::Started(started(&shard)), printed(&shard, 0, "first")])
+        .store(&[Event::Started(started(&shard)), printed(&shard, 0, "first")])
         .await
         .unwrap();
     let mut following = binary()
@@ -169,9 +170,9 @@ async fn logs_follow_a_run_until_it_ends() {
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
 
     assert!(lines.next().unwrap().unwrap().ends_with("first"));
-    history.store.keep(&[printed(&shard, 1, "second")]).await.unwrap();
+    history.store.store(&[printed(&shard, 1, "second")]).await.unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("second"));
-    history.store.keep(&[printed(&shard, 2, "last"), ended(&shard, Ending::Done)]).await.unwrap();
+    history.store.store(&[printed(&shard, 2, "last"), ended(&shard, Ending::Done)]).await.unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("last"));
 
     assert!(lines.next().is_none());
@@ -194,7 +195,7 @@ async fn prune_deletes_old_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_history_have_a_hint() {
     let history = TestHistory::new().await;
-    let nobody = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
+    let unreachable = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
     let nothing = "sqlite:/nowhere/history.db";
 
     for (arguments, code, part) in [
@@ -204,16 +205,16 @@ async fn errors_of_history_have_a_hint() {
         (&["list", "--after", "odd", "--history", &history.url], 2, "is not a cursor"),
         (&["list", "--history", "redis://h/x"], 2, "known are sqlite, postgres and mysql"),
         (&["list", "--history", nothing], 5, "sqlite:/nowhere/history.db does not exist"),
-        (&["list", "--history", &nobody], 3, "hint: is the server running"),
+        (&["list", "--history", &unreachable], 3, "hint: is the server running"),
     ] {
-        let ended = elasticjob(&[&["history"], arguments].concat());
+        let output = elasticjob(&[&["history"], arguments].concat());
 
-        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains(part), "{}", output.stderr);
         assert!(
-            ended.stderr.contains("hint: ") && !ended.stderr.contains("hunter2"),
+            output.stderr.contains("hint: ") && !output.stderr.contains("hunter2"),
             "{}",
-            ended.stderr
+            output.stderr
         );
     }
 }

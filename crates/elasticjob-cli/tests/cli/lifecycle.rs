@@ -56,7 +56,7 @@ async fn server_can_be_disabled_shut_down_and_removed() {
     let again = scene.run(&["server", "disable", ADDRESS, "--job", "settle"]);
     let on = scene.data(&["server", "enable", ADDRESS]);
     let busy = scene.run(&["server", "remove", ADDRESS]);
-    let ended = scene.run(&["server", "shutdown", ADDRESS]);
+    let output = scene.run(&["server", "shutdown", ADDRESS]);
     let gone = scene.run(&["server", "remove", ADDRESS]);
 
     assert_eq!(off.stderr, "server 10.0.0.7 is disabled in settle\n");
@@ -65,7 +65,7 @@ async fn server_can_be_disabled_shut_down_and_removed() {
     assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
     assert!(busy.stderr.ends_with("\nhint: shut it down first\n"), "{}", busy.stderr);
     assert!(
-        ended.stderr.starts_with("shutdown requested on server 10.0.0.7: job settle: 10.0.0.7@-@")
+        output.stderr.starts_with("shutdown requested on server 10.0.0.7: job settle: 10.0.0.7@-@")
     );
     assert_eq!((gone.code, &*gone.stderr), (Some(0), "server 10.0.0.7 is removed in settle\n"));
     assert_eq!(scene.data(&["server", "list"]), json!([]));
@@ -77,13 +77,13 @@ async fn job_is_removed_without_instances_or_by_force() {
     let _node = scene.node(settle()).await;
 
     let busy = scene.run(&["job", "remove", "settle"]);
-    let ended = scene.data(&["job", "shutdown", "settle"]);
+    let output = scene.data(&["job", "shutdown", "settle"]);
     let again = scene.run(&["job", "shutdown", "settle"]);
     let removed = scene.run(&["job", "remove", "settle"]);
 
     assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
     assert!(busy.stderr.ends_with("\nhint: shut it down first, or force it\n"), "{}", busy.stderr);
-    assert_eq!(ended["instances"].as_array().unwrap().len(), 1);
+    assert_eq!(output["instances"].as_array().unwrap().len(), 1);
     assert!(again.stderr.contains("nothing to shut down"), "{}", again.stderr);
     assert_eq!(removed.code, Some(0));
     assert!(removed.stderr.starts_with("removed job settle: "), "{}", removed.stderr);

@@ -19,9 +19,10 @@ const JOBS: &str = "    well: {cron: '* * * * * ?', props: {script.command.line:
 pub(crate) async fn worker() -> (Scene, Process, String) {
     let scene = Scene::with(JOBS).await;
     let mut process = scene.start_worker(&["--health-listen", "0"]);
-    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
-    process.logged("node started");
+    process.wait_for_log("node started");
     (scene, process, address)
 }
 
@@ -65,9 +66,10 @@ pub(crate) fn metrics(address: &str) -> BTreeMap<String, f64> {
 async fn metrics_change_with_runs_and_with_the_registry() {
     let (scene, mut process, address) = worker().await;
     let jobs: BTreeSet<&str> = BTreeSet::from(["well", "badly"]);
-    let mut ended: Vec<String> = Vec::new();
-    while !jobs.iter().all(|job| ended.iter().filter(|line| line.contains(job)).count() >= 2) {
-        ended.push(process.logged("shard ended"));
+    let mut ended_shards: Vec<String> = Vec::new();
+    while !jobs.iter().all(|job| ended_shards.iter().filter(|line| line.contains(job)).count() >= 2)
+    {
+        ended_shards.push(process.wait_for_log("shard ended"));
     }
 
     let now = metrics(&address);
@@ -89,14 +91,16 @@ async fn metrics_change_with_runs_and_with_the_registry() {
     assert!(since("well") < since("badly"), "{now:?}");
     assert_eq!((count("elasticjob_registry_connected"), count("elasticjob_ready")), (1, 1));
     for request in ["read", "write"] {
-        let answers =
-            format!(r#"elasticjob_registry_request_seconds_count{{request="{request}"}}"#);
-        assert!(count(&answers) > 0, "{now:?}");
+        let series = format!(r#"elasticjob_registry_request_seconds_count{{request="{request}"}}"#);
+        assert!(count(&series) > 0, "{now:?}");
     }
 
     scene.registry.unwrap().shutdown().await.unwrap();
     let limit = SystemClock.monotonic() + PATIENCE;
     while metrics(&address)["elasticjob_registry_connected"] > 0.0 {
-        assert!(SystemClock.monotonic() < limit, "it never noticed that the registry is gone");
+        assert!(
+            SystemClock.monotonic() < limit,
+            "the worker never noticed that the registry is down"
+        );
     }
 }

@@ -29,43 +29,43 @@ fn owners(tree: &BTreeMap<Path, Stat>) -> BTreeSet<SessionId> {
 }
 
 fn observe(scene: &Scene, more: &[&str]) -> Process {
-    let what = ["run", "--observe", "--registry", &scene.url, "--log-format", "json"];
-    Process::start(&[&what[..], more].concat())
+    let arguments = ["run", "--observe", "--registry", &scene.url, "--log-format", "json"];
+    Process::start(&[&arguments[..], more].concat())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn observer_logs_assignment_and_runs_and_writes_nothing() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    let dealt = process.logged("shards assigned");
-    assert!(dealt.contains("0=10.0.0.7@-@") && dealt.contains("\"settle\""), "{dealt}");
+    let assigned = process.wait_for_log("shards assigned");
+    assert!(assigned.contains("0=10.0.0.7@-@") && assigned.contains("\"settle\""), "{assigned}");
     let log = process.log();
     assert!(log.contains("job found") && log.contains("leader elected"), "{log}");
     assert!(log.contains("instance joined") && log.contains("\"Rust\""), "{log}");
     assert_eq!(tree(&*registry).await, before);
 
     assert_eq!(scene.run(&["job", "trigger", "settle", "--wait"]).code, Some(0));
-    let runs = process.logged("shard started");
+    let runs = process.wait_for_log("shard started");
     assert!(runs.contains("\"instance\":\"10.0.0.7@-@"), "{runs}");
-    process.logged("shard ended");
+    process.wait_for_log("shard ended");
     scene.run(&["shard", "disable", "settle", "1"]);
-    process.logged("shard disabled");
+    process.wait_for_log("shard disabled");
     scene
         .put("settle/config", "jobName: settle\nshardingTotalCount: 5\ncron: '* * * * * ?'\n")
         .await;
-    let changed = process.logged("shardingTotalCount from");
+    let changed = process.wait_for_log("shardingTotalCount from");
     assert!(changed.contains("configuration changed"), "{changed}");
-    process.logged("job due");
+    process.wait_for_log("job due");
     assert_eq!(owners(&tree(&*registry).await), owners(&before), "it has no node of its own");
 
     node.stop().await;
-    process.logged("instance left");
+    process.wait_for_log("instance left");
     process.terminate();
-    let (status, stdout) = process.ended();
+    let (status, stdout) = process.wait();
     assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
 }
 
@@ -83,23 +83,24 @@ async fn observer_with_files_logs_only_their_jobs_and_differences() {
 
     let mut process = observe(&scene, &["-f", &scene.file()]);
 
-    let otherwise = process.logged("shardingTotalCount");
+    let otherwise = process.wait_for_log("shardingTotalCount");
     assert!(otherwise.contains("overrides the files"), "{otherwise}");
-    process.logged("in the files but not in the registry");
-    process.logged("job found");
+    process.wait_for_log("in the files but not in the registry");
+    process.wait_for_log("job found");
     process.terminate();
-    process.ended();
+    process.wait();
     assert!(!process.log().contains("\"other\""), "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn observer_does_not_create_the_namespace() {
     let scene = Scene::with("").await;
-    let registry = elasticjob::registry::visit(&scene.url.parse().unwrap()).await.unwrap();
+    let registry =
+        elasticjob::registry::connect_read_only(&scene.url.parse().unwrap()).await.unwrap();
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    process.logged("observing without joining");
+    process.wait_for_log("observing without joining");
 
     assert_eq!(tree(&*registry).await, before);
 }

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything here takes, so that a test that waits in vain fails.
+/// Longer than anything in these tests takes; a test that waits this long fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Exit code and output of a command.
@@ -84,10 +84,10 @@ impl Process {
     }
 
     /// Waits for the next line of the log that contains `part`.
-    pub(crate) fn logged(&mut self, part: &str) -> String {
+    pub(crate) fn wait_for_log(&mut self, part: &str) -> String {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
-                panic!("it never logged {part:?}, but\n{}", self.seen.join("\n"));
+                panic!("{part:?} was never logged; log:\n{}", self.seen.join("\n"));
             };
             self.seen.push(line.clone());
             if line.contains(part) {
@@ -125,7 +125,7 @@ impl Process {
     }
 
     /// Waits for the process; returns its status and standard output.
-    pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
+    pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         // The log ends when the process does.
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             self.seen.push(line);
@@ -148,10 +148,10 @@ impl Drop for Process {
 }
 
 fn lines(stderr: ChildStderr) -> Receiver<String> {
-    let (tell, lines) = mpsc::channel();
+    let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            if tell.send(line).is_err() {
+            if sender.send(line).is_err() {
                 break;
             }
         }

@@ -44,20 +44,20 @@ fn help_hides_the_password_in_the_environment() {
 #[test]
 fn unknown_flags_and_commands_are_bad_input() {
     for arguments in [&["cron", "next", "--frob", "x"][..], &["frob"], &[], &["cron"]] {
-        let ended = elasticjob(arguments);
+        let output = elasticjob(arguments);
 
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
-        assert!(!ended.stderr.is_empty());
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
     }
 }
 
 #[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ended = elasticjob(&["completions", shell]);
+        let output = elasticjob(&["completions", shell]);
 
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{shell}");
-        assert!(ended.stdout.contains("elasticjob"), "{shell}");
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""), "{shell}");
+        assert!(output.stdout.contains("elasticjob"), "{shell}");
     }
     assert_eq!(elasticjob(&["completions", "dos"]).code, Some(2));
 }
@@ -87,13 +87,13 @@ fn every_command_has_a_manual_page() {
         (&["run"], ".TH elasticjob-run 1"),
         (&["job", "apply"], ".TH elasticjob-job-apply 1"),
     ] {
-        let ended = elasticjob(&[&["man"], command].concat());
+        let output = elasticjob(&[&["man"], command].concat());
 
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{command:?}");
-        assert!(ended.stdout.contains(title), "{}", ended.stdout);
-        assert!(ended.stdout.contains(".SH SYNOPSIS"), "{}", ended.stdout);
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""), "{command:?}");
+        assert!(output.stdout.contains(title), "{}", output.stdout);
+        assert!(output.stdout.contains(".SH SYNOPSIS"), "{}", output.stdout);
     }
-    let ended = elasticjob(&["man", "job", "aply"]);
-    assert_eq!(ended.code, Some(2));
-    assert_eq!(ended.stderr, "error: job has no command \"aply\"\nhint: did you mean apply?\n");
+    let output = elasticjob(&["man", "job", "aply"]);
+    assert_eq!(output.code, Some(2));
+    assert_eq!(output.stderr, "error: job has no command \"aply\"\nhint: did you mean apply?\n");
 }

@@ -16,7 +16,7 @@ fn script(scene: &Scene, name: &str) -> String {
     let path = scene.folder.path().join("bin");
     fs::create_dir_all(&path).unwrap();
     let file = path.join(format!("{name}.sh"));
-    fs::write(&file, format!("#!/bin/sh\necho {name}-said\n")).unwrap();
+    fs::write(&file, format!("#!/bin/sh\necho {name}-output\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     file.to_str().unwrap().to_owned()
 }
@@ -28,8 +28,8 @@ fn apply(scene: &Scene, jobs: &[(&str, String)]) {
         writeln!(text, "    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}").unwrap();
     }
     let file = scene.write("apply.yml", &text);
-    let ended = scene.run(&["job", "apply", "-f", &file, "--yes"]);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let output = scene.run(&["job", "apply", "-f", &file, "--yes"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 fn command(line: &str) -> String {
@@ -52,33 +52,34 @@ async fn worker_joins_applied_jobs_and_leaves_removed_ones() {
     scene.put("java/config", "jobName: java\nshardingTotalCount: 1\n").await;
     scene.put("rust/config", "jobName: rust\nshardingTotalCount: 1\n").await;
     let mut process = worker(&scene, &["--health-listen", "0"]);
-    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
-    process.logged("node started");
+    process.wait_for_log("node started");
 
     let path = script(&scene, "hello");
-    apply(&scene, &[("outside", command("echo outside-said")), ("hello", command(&path))]);
-    process.logged("hello-said");
+    apply(&scene, &[("outside", command("echo outside-output")), ("hello", command(&path))]);
+    process.wait_for_log("hello-output");
     wait_until(|| metrics(&address)["elasticjob_jobs_refused"] as u64 == 1);
     let log = process.log();
     assert_eq!(log.matches("registry job refused").count(), 1, "{log}");
     assert!(log.contains("--scripts-from DIR allows programs"), "{log}");
-    assert!(!log.contains(r#""line":"outside-said""#), "{log}");
+    assert!(!log.contains(r#""line":"outside-output""#), "{log}");
     assert_eq!(scene.get("outside/instances").await, None, "it is not joined");
     assert_eq!(scene.get("rust/instances").await, None, "nor is what a Rust program runs");
     assert_eq!(scene.get("java/instances").await, None);
 
     process.terminate();
-    process.ended();
+    process.wait();
     let mut process = worker(&scene, &[]);
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 
     let removed = scene.run(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("job left");
-    assert_eq!(scene.get("hello").await, None, "nobody brought it back");
+    process.wait_for_log("job left");
+    assert_eq!(scene.get("hello").await, None, "no worker brought it back");
     apply(&scene, &[("hello", command(&path))]);
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,11 +88,11 @@ async fn refused_job_runs_once_it_is_permitted() {
     let path = script(&scene, "hello");
     apply(&scene, &[("hello", command("echo outside"))]);
     let mut process = worker(&scene, &[]);
-    process.logged("registry job refused");
+    process.wait_for_log("registry job refused");
 
     apply(&scene, &[("hello", command(&path))]);
 
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,31 +111,31 @@ async fn requests_go_only_to_allowed_hosts() {
         "127.0.0.1",
     ]);
 
-    let refused = process.logged("registry job refused");
+    let refused = process.wait_for_log("registry job refused");
     assert!(refused.contains("\"far\"") && refused.contains("--http-allow"), "{refused}");
-    let joined = process.logged("job joined");
+    let joined = process.wait_for_log("job joined");
     assert!(joined.contains("\"near\"") && joined.contains("HTTP"), "{joined}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_job_takes_precedence_and_shut_down_job_is_not_rejoined() {
     let scene = Scene::with(
-        "    own: {cron: '* * * * * ?', props: {script.command.line: echo own-said}}\n",
+        "    own: {cron: '* * * * * ?', props: {script.command.line: echo own-output}}\n",
     )
     .await;
     let path = script(&scene, "hello");
-    apply(&scene, &[("hello", command(&path)), ("own", command("echo own-said"))]);
+    apply(&scene, &[("hello", command(&path)), ("own", command("echo own-output"))]);
     let folder = scene.folder.path().join("bin");
     let mut process = scene.start_worker(&["--scripts-from", folder.to_str().unwrap()]);
-    process.logged("own-said");
-    process.logged("hello-said");
+    process.wait_for_log("own-output");
+    process.wait_for_log("hello-output");
     assert!(!process.log().contains("registry job refused"), "{}", process.log());
 
     assert_eq!(scene.run(&["job", "shutdown", "hello"]).code, Some(0));
     scene.wait_until(&["job", "show", "hello"], |job| job["instanceCount"] == 0);
     // The registry is polled while the other job keeps running.
     for _ in 0..4 {
-        process.logged("own-said");
+        process.wait_for_log("own-output");
     }
     assert_eq!(scene.data(&["job", "show", "hello"])["instanceCount"], 0);
 }
@@ -151,12 +152,12 @@ async fn pruned_job_is_not_rejoined_by_permitted_workers() {
     let rights = ["--prune", "--scripts-from", folder.to_str().unwrap()];
     let mut workers = [scene.start_worker(&rights), scene.start_worker(&rights)];
     for worker in &mut workers {
-        worker.logged("node started");
+        worker.wait_for_log("node started");
     }
 
     scene.write_jobs(&job("howdy"));
     for worker in &mut workers {
-        worker.logged("job left");
+        worker.wait_for_log("job left");
     }
 
     wait_until(|| scene.run(&["job", "show", "hello"]).code == Some(5));
@@ -169,21 +170,21 @@ async fn applied_job_runs_and_is_observed_on_real_zookeeper() {
     let scene = Scene::at(server.address());
     let path = script(&scene, "hello");
     let mut process = worker(&scene, &["--dump-listen", "0"]);
-    process.logged("node started");
+    process.wait_for_log("node started");
     let mut observer =
         Process::start(&["run", "--observe", "--registry", &scene.url, "--log-format", "json"]);
-    observer.logged("observing without joining");
+    observer.wait_for_log("observing without joining");
 
     apply(&scene, &[("hello", command(&path))]);
 
-    process.logged("hello-said");
-    observer.logged("shards assigned");
-    observer.logged("job due");
-    observer.logged("shard started");
-    observer.logged("shard ended");
+    process.wait_for_log("hello-output");
+    observer.wait_for_log("shards assigned");
+    observer.wait_for_log("job due");
+    observer.wait_for_log("shard started");
+    observer.wait_for_log("shard ended");
     let removed = scene.run(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("job left");
-    observer.logged("job removed");
-    assert_eq!(scene.get("hello").await, None, "nobody brought it back");
+    process.wait_for_log("job left");
+    observer.wait_for_log("job removed");
+    assert_eq!(scene.get("hello").await, None, "no worker brought it back");
 }

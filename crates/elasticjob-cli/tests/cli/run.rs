@@ -8,7 +8,7 @@ use std::{
 
 use elasticjob::{
     job::Job,
-    registry::{self, Expected, Registry},
+    registry::{self, ExpectedVersion, Registry},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ async fn script_and_http_jobs_run_until_sigterm() {
     fs::write(
         scene.folder.path().join("hello.sh"),
         format!(
-            "echo \"$ELASTICJOB_JOB_NAME under $(tr '\\0' ' ' < /proc/$PPID/cmdline)\" >> {}\necho said\n",
+            "echo \"$ELASTICJOB_JOB_NAME under $(tr '\\0' ' ' < /proc/$PPID/cmdline)\" >> {}\necho script-output\n",
             output_file.display()
         ),
     )
@@ -79,12 +79,12 @@ async fn script_and_http_jobs_run_until_sigterm() {
 
     let mut process = scene.start_worker(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
     let address: Value =
-        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = address["address"].as_str().unwrap().to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
-    process.logged("node started");
+    process.wait_for_log("node started");
     let request = on_a_thread(move || answer_request(&listener)).await;
-    process.logged("said");
+    process.wait_for_log("script-output");
 
     assert!(instance_of(&scene.url, "hello").await.contains("labels: weight=3,zone=a"));
     assert!(
@@ -96,7 +96,7 @@ async fn script_and_http_jobs_run_until_sigterm() {
     assert_eq!(get(&address, "/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(get(&address, "/readyz"), (200, "ready\n".to_owned()));
     process.terminate();
-    let (status, stdout) = process.ended();
+    let (status, stdout) = process.wait();
     assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
     for line in process.log().lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
@@ -115,12 +115,12 @@ async fn running_shard_may_finish_after_sigterm() {
     fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &folder)).unwrap();
 
     let mut process = scene.start_worker(&[]);
-    process.logged("begun");
+    process.wait_for_log("begun");
     process.terminate();
-    process.logged("node stopping");
+    process.wait_for_log("node stopping");
     fs::write(scene.folder.path().join("go"), "").unwrap();
 
-    let (status, _) = process.ended();
+    let (status, _) = process.wait();
     assert_eq!(status.code(), Some(0), "{}", process.log());
     assert!(scene.folder.path().join("done").exists());
 }
@@ -134,12 +134,12 @@ async fn second_signal_stops_at_once() {
     fs::write(scene.folder.path().join("slow.sh"), "echo begun\nsleep 600\n").unwrap();
 
     let mut process = scene.start_worker(&[]);
-    process.logged("begun");
+    process.wait_for_log("begun");
     process.terminate();
-    process.logged("node stopping");
+    process.wait_for_log("node stopping");
     process.terminate();
 
-    let (status, _) = process.ended();
+    let (status, _) = process.wait();
     assert_eq!(status.code(), Some(1), "{}", process.log());
     assert!(
         process
@@ -155,12 +155,12 @@ async fn command_line_changed_in_the_registry_does_not_run() {
     )
     .await;
     let mut process = scene.start_worker(&[]);
-    process.logged("from-the-file");
+    process.wait_for_log("from-the-file");
 
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     change_command_line(&*registry, "echo from-the-registry").await;
 
-    let line = process.logged("--scripts-from");
+    let line = process.wait_for_log("--scripts-from");
     assert!(line.contains("the registry sets"), "{line}");
     assert!(!process.log().contains("\"from-the-registry\""), "{}", process.log());
 }
@@ -170,7 +170,7 @@ async fn change_command_line(registry: &dyn Registry, line: &str) {
     let found = registry.get(&path).await.unwrap().unwrap();
     let job = Job::read(&"hello".parse().unwrap(), &found.data).unwrap();
     let job = job.prop("script.command.line", line).unwrap();
-    registry.set(&path, job.to_yaml().into(), Expected::Any).await.unwrap();
+    registry.set(&path, job.to_yaml().into(), ExpectedVersion::Any).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,13 +179,13 @@ async fn worker_waits_for_the_registry_at_the_start() {
     let port = free_port();
     let url = format!("zookeeper://127.0.0.1:{port}/shop?maxRetries=0&connectionTimeout=1s");
     let mut process = Process::start(&["run", "-f", &scene.file(), "--registry", &url]);
-    process.logged("registry unreachable, retrying");
+    process.wait_for_log("registry unreachable, retrying");
 
-    let mut config = Config::ephemeral();
+    let mut config = Config::in_memory();
     config.listen = ([127, 0, 0, 1], port).into();
     let _late = Server::start(config).await.unwrap();
 
-    process.logged("node started");
+    process.wait_for_log("node started");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,13 +193,13 @@ async fn worker_gives_up_after_the_connect_timeout() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let url = format!("zookeeper://jane:hunter2@127.0.0.1:{}/shop", free_port());
 
-    let ended =
+    let output =
         elasticjob(&["run", "-f", &scene.file(), "--registry", &url, "--connect-timeout", "500ms"]);
 
-    assert_eq!((ended.code, &*ended.stdout), (Some(3), ""), "{}", ended.stderr);
-    assert!(ended.stderr.contains("\nerror: cannot reach the registry at "), "{}", ended.stderr);
-    assert!(ended.stderr.ends_with("hint: is ZooKeeper listening there?\n"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("hunter2"));
+    assert_eq!((output.code, &*output.stdout), (Some(3), ""), "{}", output.stderr);
+    assert!(output.stderr.contains("\nerror: cannot reach the registry at "), "{}", output.stderr);
+    assert!(output.stderr.ends_with("hint: is ZooKeeper listening there?\n"), "{}", output.stderr);
+    assert!(!output.stderr.contains("hunter2"));
 }
 
 #[test]
@@ -234,7 +234,7 @@ async fn health_port_in_use_is_reported_before_jobs_are_joined() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 
-    let ended = elasticjob(&[
+    let output = elasticjob(&[
         "run",
         "-f",
         &scene.file(),
@@ -244,11 +244,11 @@ async fn health_port_in_use_is_reported_before_jobs_are_joined() {
         &address,
     ]);
 
-    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""));
+    assert_eq!((output.code, &*output.stdout), (Some(2), ""));
     assert!(
-        ended.stderr.contains(&format!("error: cannot listen on {address}")),
+        output.stderr.contains(&format!("error: cannot listen on {address}")),
         "{}",
-        ended.stderr
+        output.stderr
     );
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let job = registry.namespace().path().join("hello").unwrap();
@@ -262,13 +262,13 @@ async fn job_of_another_handler_is_a_conflict() {
     let root = registry.namespace().path().join("hello").unwrap();
     registry.create(registry::Create::persistent(&root, "com.acme.Hello")).await.unwrap();
 
-    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+    let output = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
 
-    assert_eq!(ended.code, Some(6), "{}", ended.stderr);
+    assert_eq!(output.code, Some(6), "{}", output.stderr);
     assert!(
-        ended.stderr.contains("\nerror: job hello belongs to the Java class com.acme.Hello"),
+        output.stderr.contains("\nerror: job hello belongs to the Java class com.acme.Hello"),
         "{}",
-        ended.stderr
+        output.stderr
     );
 }
 
@@ -281,10 +281,10 @@ async fn worker_refuses_unreadable_configuration_and_keeps_it() {
     registry.create(registry::Create::persistent(&root, "SCRIPT")).await.unwrap();
     registry.create(registry::Create::persistent(&config, "jobName: [")).await.unwrap();
 
-    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+    let output = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
 
-    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
-    assert!(ended.stderr.contains("\nerror: job hello: the stored config cannot be read"));
+    assert_eq!(output.code, Some(7), "{}", output.stderr);
+    assert!(output.stderr.contains("\nerror: job hello: the stored config cannot be read"));
     assert_eq!(registry.get(&config).await.unwrap().unwrap().data, "jobName: [");
 }
 
@@ -295,9 +295,9 @@ async fn registry_with_other_credentials_is_not_opened() {
     registry::connect(&theirs.parse().unwrap()).await.unwrap();
 
     for url in [&scene.url, &theirs.replace("secret", "wrong")] {
-        let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", url]);
+        let output = elasticjob(&["run", "-f", &scene.file(), "--registry", url]);
 
-        assert_eq!(ended.code, Some(4), "{}", ended.stderr);
-        assert!(ended.stderr.contains("hint: check user and password in the registry URL"));
+        assert_eq!(output.code, Some(4), "{}", output.stderr);
+        assert!(output.stderr.contains("hint: check user and password in the registry URL"));
     }
 }

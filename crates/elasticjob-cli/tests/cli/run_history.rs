@@ -20,18 +20,18 @@ async fn runs_of_a_worker_are_recorded_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("deep/history.db").display());
     let mut process = scene.start_worker(&["--health-listen", "0", "--history", &url]);
-    assert!(process.logged("node starting").contains(&url));
+    assert!(process.wait_for_log("node starting").contains(&url));
     let line: serde_json::Value =
-        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
     for _ in 0..3 {
-        process.logged("shard ended");
+        process.wait_for_log("shard ended");
     }
     let recorded = r#"elasticjob_history_recorded_total{sink="history"}"#;
     wait_until(|| metrics(&address)[recorded] >= 3.0);
     let counted = metrics(&address);
     process.terminate();
-    assert!(process.ended().0.success());
+    assert!(process.wait().0.success());
 
     assert!(counted[r#"elasticjob_history_dropped_total{sink="history",worth="failure"}"#] < 1.0);
     let store = Store::open(&url.parse::<HistoryUrl>().unwrap()).await.unwrap();
@@ -48,10 +48,10 @@ async fn jobs_run_while_the_database_is_unreachable() {
     let mut process =
         scene.start_worker(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
-    process.logged("node started");
-    let line = process.logged("history not stored, jobs continue");
-    process.logged("shard ended");
-    process.logged("shard ended");
+    process.wait_for_log("node started");
+    let line = process.wait_for_log("history not stored, jobs continue");
+    process.wait_for_log("shard ended");
+    process.wait_for_log("shard ended");
 
     assert!(line.contains("127.0.0.1:1") && !process.log().contains("hunter2"), "{line}");
     let waits = std::fs::read_dir(spill_folder(&spill).join("0")).unwrap().count();
@@ -67,9 +67,9 @@ fn spill_folder(spill: &Path) -> PathBuf {
 
 /// Asserts that jobs keep running and that the refusal was logged once, with database, problem and hint and without the password.
 fn assert_jobs_run_without_history(process: &mut Process, database: &str, problem: &str) {
-    let line = process.logged("history refused");
+    let line = process.wait_for_log("history refused");
     for _ in 0..2 {
-        process.logged("shard ended");
+        process.wait_for_log("shard ended");
     }
     for part in [database, problem, "; hint: "] {
         assert!(line.contains(part), "{part:?} is not in {line}");
@@ -113,15 +113,15 @@ async fn jobs_run_although_the_database_user_has_no_rights() {
         "USAGE and CREATE",
     );
     process.terminate();
-    assert!(process.ended().0.success());
+    assert!(process.wait().0.success());
 
     // The next process records the spilled events, once it is permitted.
     database.execute("GRANT ALL ON SCHEMA public TO guest").await.unwrap();
     let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
-    process.logged("history of an earlier process found");
-    process.logged("shard ended");
+    process.wait_for_log("history of an earlier process found");
+    process.wait_for_log("shard ended");
     process.terminate();
-    assert!(process.ended().0.success());
+    assert!(process.wait().0.success());
     let store = Store::open(&url.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let runs = store.runs(&RunFilter::default()).await.unwrap();
     assert!(runs.rows.len() >= 3 && runs.rows.iter().all(|run| run.done == 1), "{runs:?}");
@@ -138,16 +138,16 @@ async fn jobs_run_although_the_disk_is_full() {
     let mut process =
         scene.start_worker_with_file_limit(&["--health-listen", "0", "--history", &url], 600);
     let line: serde_json::Value =
-        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
 
     assert_jobs_run_without_history(&mut process, &url, "disk");
     let counted = metrics(&address);
     assert!(counted[r#"elasticjob_history_spilled_total{sink="history"}"#] > 0.0, "{counted:?}");
     // The spill files are on the same disk.
-    let line = process.logged("history cannot be spilled completely");
+    let line = process.wait_for_log("history cannot be spilled completely");
     assert!(line.contains("history.db.waiting") && line.contains("hint: "), "{line}");
-    process.logged("shard ended");
+    process.wait_for_log("shard ended");
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn invalid_history_url_is_reported_before_jobs_are_joined() {
     let file = folder.path().join("jobs.yml");
     std::fs::write(&file, format!("elasticjob:\n  jobs:\n{JOBS}")).unwrap();
 
-    let ended =
+    let output =
         elasticjob(&["run", "-f", file.to_str().unwrap(), "--check", "--history", "oracle://x/y"]);
 
-    assert_eq!(ended.code, Some(2));
+    assert_eq!(output.code, Some(2));
     assert!(
-        ended.stderr.contains("--history") && ended.stderr.contains("hint:"),
+        output.stderr.contains("--history") && output.stderr.contains("hint:"),
         "{}",
-        ended.stderr
+        output.stderr
     );
 }

@@ -10,8 +10,8 @@ use std::{
 use elasticjob::{
     Node,
     job::{Job, Shard},
-    node::Running,
-    registry::{self, Expected, Registry, plant},
+    node::RunningNode,
+    registry::{self, ExpectedVersion, Registry, ensure_path},
     runtime::{Clock, SystemClock},
 };
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// Starts a registry; `jobs` is the content of the job file below `jobs`.
     pub(crate) async fn with(jobs: &str) -> Self {
-        let mut config = Config::ephemeral();
+        let mut config = Config::in_memory();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
         let scene = Self::at(registry.address());
@@ -67,15 +67,15 @@ impl Scene {
     /// Starts `elasticjob run` with the job file.
     pub(crate) fn start_worker(&self, more: &[&str]) -> Process {
         let file = self.file();
-        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
-        Process::start(&[&what[..], more].concat())
+        let arguments = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
+        Process::start(&[&arguments[..], more].concat())
     }
 
     /// The same, with a limit on the size of files.
     pub(crate) fn start_worker_with_file_limit(&self, more: &[&str], kilobytes: u32) -> Process {
         let file = self.file();
-        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
-        Process::start_with_file_limit(&[&what[..], more].concat(), kilobytes)
+        let arguments = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
+        Process::start_with_file_limit(&[&arguments[..], more].concat(), kilobytes)
     }
 
     /// Runs a command on this registry and waits for it.
@@ -85,33 +85,33 @@ impl Scene {
 
     /// Runs a command that must succeed; returns its JSON.
     pub(crate) fn data(&self, arguments: &[&str]) -> Value {
-        let ended = self.run(&[arguments, &["-o", "json"]].concat());
-        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
-        serde_json::from_str(&ended.stdout).unwrap()
+        let output = self.run(&[arguments, &["-o", "json"]].concat());
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""), "{arguments:?}");
+        serde_json::from_str(&output.stdout).unwrap()
     }
 
-    pub(crate) async fn line(&self) -> Arc<dyn Registry> {
+    pub(crate) async fn connect(&self) -> Arc<dyn Registry> {
         registry::connect(&self.url.parse().unwrap()).await.unwrap()
     }
 
     /// Writes a node of the namespace.
     pub(crate) async fn put(&self, path: &str, data: &str) {
-        let registry = self.line().await;
+        let registry = self.connect().await;
         let path = registry.namespace().path().join(path).unwrap();
-        plant(&*registry, &path).await.unwrap();
-        registry.set(&path, data.to_owned().into(), Expected::Any).await.unwrap();
+        ensure_path(&*registry, &path).await.unwrap();
+        registry.set(&path, data.to_owned().into(), ExpectedVersion::Any).await.unwrap();
     }
 
     /// Reads a node of the namespace.
     pub(crate) async fn get(&self, path: &str) -> Option<String> {
-        let registry = self.line().await;
+        let registry = self.connect().await;
         let path = registry.namespace().path().join(path).unwrap();
         let node = registry.get(&path).await.unwrap()?;
         Some(String::from_utf8(node.data.to_vec()).unwrap())
     }
 
     /// Starts a node that runs `job`, and waits until its shards are assigned. The job parameter controls what a shard does: see [`handle`].
-    pub(crate) async fn node(&self, job: Job) -> Running {
+    pub(crate) async fn node(&self, job: Job) -> RunningNode {
         let name = job.name.to_string();
         let node = Node::join(&self.url).address(ADDRESS.parse::<Ipv4Addr>().unwrap());
         let running = node.job(job, handle).start().await.unwrap();

@@ -22,10 +22,10 @@ fn plan_is_the_same_as_in_java() {
             arguments
                 .extend(case["instances"].as_array().unwrap().iter().filter_map(Value::as_str));
 
-            let ended = elasticjob(&arguments);
+            let output = elasticjob(&arguments);
 
-            let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
-            assert_eq!(printed, case[strategy], "{strategy} {line}: {}", ended.stderr);
+            let printed: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+            assert_eq!(printed, case[strategy], "{strategy} {line}: {}", output.stderr);
             checked += 1;
         }
     }
@@ -38,9 +38,9 @@ fn single_sharding_balance_depends_on_the_time() {
         let what = ["shard", "plan", "--job", "j", "--total", "1", "--at", at];
         let who = ["--instance", "10.0.0.1@-@1", "--instance", "10.0.0.2@-@1"];
         let strategy = ["--strategy", "SINGLE_SHARDING_BALANCE"];
-        let ended = elasticjob(&[&what[..], &strategy, &who].concat());
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        ended.stdout
+        let output = elasticjob(&[&what[..], &strategy, &who].concat());
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        output.stdout
     };
 
     assert_ne!(plan("2026-11-15T06:36:07.000Z"), plan("2026-11-15T06:36:07.001Z"));
@@ -64,13 +64,13 @@ fn invalid_plan_is_bad_input() {
         }
         arguments.extend(changed);
 
-        let ended = elasticjob(&arguments);
+        let output = elasticjob(&arguments);
 
-        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{arguments:?}");
         assert!(
-            ended.stderr.starts_with("error: ") && ended.stderr.contains(expected),
+            output.stderr.starts_with("error: ") && output.stderr.contains(expected),
             "{}",
-            ended.stderr
+            output.stderr
         );
     }
 }

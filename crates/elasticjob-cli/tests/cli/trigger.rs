@@ -32,16 +32,16 @@ async fn failed_shard_has_its_own_exit_code() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let ended = scene.run(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
+    let output = scene.run(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
 
-    assert_eq!(ended.code, Some(20), "{}", ended.stderr);
-    assert!(ended.stdout.contains("\n0      DONE ") && ended.stdout.contains("\n1      FAILED "));
+    assert_eq!(output.code, Some(20), "{}", output.stderr);
+    assert!(output.stdout.contains("\n0      DONE ") && output.stdout.contains("\n1      FAILED "));
     assert!(
-        ended.stderr.ends_with(
+        output.stderr.ends_with(
             "\nerror: shard 1 of job settle failed\nhint: see the logs of its handler\n"
         ),
         "{}",
-        ended.stderr
+        output.stderr
     );
     let shards = scene.data(&["shard", "list", "settle"]);
     assert_eq!(shards[1]["lastRun"]["state"], "FAILED");
@@ -64,7 +64,7 @@ async fn wait_times_out_and_a_hanging_run_can_be_cancelled() {
     assert_eq!(waited.code, Some(20), "{}", waited.stderr);
     assert!(waited.stderr.contains("shard 2 of job settle has not ended within 300ms"));
     assert!(waited.stderr.contains("hint: elasticjob job explain settle --shard 2"));
-    let asked = one["asked"].as_object().unwrap();
+    let asked = one["requested"].as_object().unwrap();
     assert_eq!(asked.values().collect::<Vec<_>>(), [&json!([2])], "{one:#}");
     assert!(all.stdout.contains("\n0      cancel requested  10.0.0.7@-@"), "{}", all.stdout);
     assert_eq!(shards[0]["lastRun"]["state"], "FAILED");
@@ -79,7 +79,7 @@ async fn trigger_without_wait_prints_the_triggered_instances() {
     let triggered = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
 
     assert!(triggered["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{triggered:#}");
-    assert_eq!(triggered["waiting"], json!([]));
+    assert_eq!(triggered["alreadyPending"], json!([]));
     let run = &triggered["runId"];
     scene.wait_until(&["shard", "list", "settle"], |shards| shards[0]["lastRun"]["runId"] == *run);
     let beyond = scene.run(&["job", "trigger", "settle", "--shards", "3"]);
@@ -91,7 +91,7 @@ async fn trigger_without_instances_or_waitable_shards_is_refused() {
     let scene = Scene::with("").await;
     scene.put("settle/config", &settle().to_yaml()).await;
 
-    let nobody = scene.run(&["job", "trigger", "settle"]);
+    let without_instance = scene.run(&["job", "trigger", "settle"]);
     scene.put("settle/instances/10.0.0.9@-@4711", "").await;
     let java = scene.run(&["job", "trigger", "settle", "--shards", "0"]);
     for shard in ["0", "1", "2"] {
@@ -99,8 +99,12 @@ async fn trigger_without_instances_or_waitable_shards_is_refused() {
     }
     let waited = scene.run(&["job", "trigger", "settle", "--wait"]);
 
-    assert_eq!(nobody.code, Some(7));
-    assert!(nobody.stderr.ends_with("hint: start one, then trigger it\n"), "{}", nobody.stderr);
+    assert_eq!(without_instance.code, Some(7));
+    assert!(
+        without_instance.stderr.ends_with("hint: start one, then trigger it\n"),
+        "{}",
+        without_instance.stderr
+    );
     assert_eq!(java.code, Some(7), "{}", java.stderr);
     assert_eq!(waited.code, Some(7), "{}", waited.stderr);
     assert!(waited.stderr.contains("is a Java instance, which has no ledger"));

@@ -14,13 +14,13 @@ use crate::{
 /// A job that prints its name every second.
 fn job(name: &str) -> String {
     format!(
-        "    {name}: {{cron: '* * * * * ?', props: {{script.command.line: echo {name}-said}}}}\n"
+        "    {name}: {{cron: '* * * * * ?', props: {{script.command.line: echo {name}-output}}}}\n"
     )
 }
 
 /// The instances of a job, each with when it entered: one that leaves and comes back has the same id.
 async fn instances(scene: &Scene, job: &str) -> Vec<(String, Zxid)> {
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
     let mut found = Vec::new();
     for id in registry.children(&path).await.unwrap().unwrap_or_default() {
@@ -33,7 +33,7 @@ async fn instances(scene: &Scene, job: &str) -> Vec<(String, Zxid)> {
 /// Waits for the next log line of this job that contains `part`.
 fn logged_of_job(process: &mut Process, job: &str, part: &str) -> Value {
     loop {
-        let line: Value = serde_json::from_str(&process.logged(part)).unwrap();
+        let line: Value = serde_json::from_str(&process.wait_for_log(part)).unwrap();
         if line["job"] == job {
             return line;
         }
@@ -44,13 +44,14 @@ fn logged_of_job(process: &mut Process, job: &str, part: &str) -> Value {
 async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
     let scene = Scene::with(&job("hello")).await;
     let mut process = scene.start_worker(&["--health-listen", "0"]);
-    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap();
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 
     scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
     assert_eq!(logged_of_job(&mut process, "howdy", "job joined")["from"], "the files");
-    process.logged("howdy-said");
+    process.wait_for_log("howdy-output");
     let both = metrics(address);
     assert!(both.contains_key(r#"elasticjob_shards_running{job_name="howdy"}"#), "{both:?}");
 
@@ -61,7 +62,7 @@ async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
     wait_until(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
     process.terminate();
-    let (status, _) = process.ended();
+    let (status, _) = process.wait();
     assert_eq!(status.code(), Some(0), "{}", process.log());
 }
 
@@ -71,7 +72,7 @@ async fn prune_removes_a_job_when_the_last_instance_leaves() {
     let scene = Scene::with(&both).await;
     let other = scene.write("other.yml", &format!("elasticjob:\n  jobs:\n{both}"));
     let mut first = scene.start_worker(&["--prune"]);
-    first.logged("node started");
+    first.wait_for_log("node started");
     let mut second = Process::start(&[
         "run",
         "-f",
@@ -82,7 +83,7 @@ async fn prune_removes_a_job_when_the_last_instance_leaves() {
         "json",
         "--prune",
     ]);
-    second.logged("node started");
+    second.wait_for_log("node started");
 
     scene.write_jobs(&job("howdy"));
     let stays = logged_of_job(&mut first, "hello", "other instances run it");
@@ -100,20 +101,20 @@ async fn changed_file_applies_only_with_overwrite() {
     let quiet = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo first}}\n";
     let scene = Scene::with(quiet).await;
     let mut process = scene.start_worker(&[]);
-    process.logged("node started");
+    process.wait_for_log("node started");
     let before = instances(&scene, "hello").await;
     assert_eq!(before.len(), 1, "{before:?}");
 
     scene.write_jobs(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
-    let drift = process.logged("the stored configuration counts");
+    let drift = process.wait_for_log("stored configuration overrides the local one");
     assert!(drift.contains("cron"), "{drift}");
-    process.logged("job updated");
+    process.wait_for_log("job updated");
     assert!(scene.get("hello/config").await.unwrap().contains("cron: 0 0 2 1 1 ?"));
 
-    let loud = quiet.replace("0 0 2 1 1 ?", "* * * * * ?").replace("first", "second-said");
+    let loud = quiet.replace("0 0 2 1 1 ?", "* * * * * ?").replace("first", "second-output");
     scene.write_jobs(&loud.replace("{cron", "{overwrite: true, cron"));
-    process.logged("second-said");
-    assert!(scene.get("hello/config").await.unwrap().contains("second-said"));
+    process.wait_for_log("second-output");
+    assert!(scene.get("hello/config").await.unwrap().contains("second-output"));
     assert_eq!(instances(&scene, "hello").await, before);
     assert!(!process.log().contains("leaving job"), "it was never left");
 }
@@ -122,23 +123,23 @@ async fn changed_file_applies_only_with_overwrite() {
 async fn invalid_file_is_logged_once_and_jobs_keep_running() {
     let scene = Scene::with(&job("hello")).await;
     let mut process = scene.start_worker(&[]);
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 
     scene.write_jobs("    hello: {crom: x}\n");
-    let wrong = process.logged("job files invalid");
+    let wrong = process.wait_for_log("job files invalid");
     assert!(wrong.contains("jobs.yml:3") && wrong.contains("did you mean cron?"), "{wrong}");
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
     scene.write_jobs(&job("hello"));
-    process.logged("job files valid again");
+    process.wait_for_log("job files valid again");
 
     fs::remove_file(scene.file()).unwrap();
-    let gone = process.logged("job files invalid");
+    let gone = process.wait_for_log("job files invalid");
     assert!(gone.contains("cannot read"), "{gone}");
-    process.logged("hello-said");
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
+    process.wait_for_log("hello-output");
     scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
-    process.logged("job files valid again");
-    process.logged("howdy-said");
+    process.wait_for_log("job files valid again");
+    process.wait_for_log("howdy-output");
     let log = process.log();
     assert_eq!(log.matches("job files invalid").count(), 2, "{log}");
     assert!(!log.contains("leaving job"), "{log}");
@@ -149,19 +150,19 @@ async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
     let scene = Scene::with(&job("hello")).await;
     scene.put("settle", "com.acme.Settle").await;
     let mut process = scene.start_worker(&[]);
-    process.logged("hello-said");
+    process.wait_for_log("hello-output");
 
     scene.write_jobs(&format!("{}{}{}", job("hello"), job("settle"), job("howdy")));
-    let refused = process.logged("job not applied");
+    let refused = process.wait_for_log("job not applied");
     assert!(refused.contains("belongs to the Java class com.acme.Settle"), "{refused}");
-    process.logged("howdy-said");
-    process.logged("hello-said");
+    process.wait_for_log("howdy-output");
+    process.wait_for_log("hello-output");
 
     // Once the class is gone the job is joined without further action.
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let root = registry.namespace().path().join("settle").unwrap();
-    registry.delete(&root, elasticjob::registry::Expected::Any).await.unwrap();
-    process.logged("settle-said");
+    registry.delete(&root, elasticjob::registry::ExpectedVersion::Any).await.unwrap();
+    process.wait_for_log("settle-output");
     let log = process.log();
     assert_eq!(log.matches("job not applied").count(), 1, "{log}");
 }
@@ -174,15 +175,15 @@ async fn shard_of_a_job_being_left_may_finish_after_sigterm() {
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\ntouch FOLDER/done\n";
     scene.write("slow.sh", &script.replace("FOLDER", &folder));
     let mut process = scene.start_worker(&[]);
-    process.logged("begun");
+    process.wait_for_log("begun");
 
     scene.write_jobs(&job("hello"));
     logged_of_job(&mut process, "slow", "leaving job");
     process.terminate();
-    process.logged("node stopping");
+    process.wait_for_log("node stopping");
     scene.write("go", "");
 
-    let (status, _) = process.ended();
+    let (status, _) = process.wait();
     assert_eq!(status.code(), Some(0), "{}", process.log());
     assert!(scene.folder.path().join("done").exists());
 }

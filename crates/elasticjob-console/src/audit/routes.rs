@@ -3,8 +3,8 @@
 use crate::http::handler::routes;
 use axum::{Json, extract::State};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::trail::Entry;
@@ -12,7 +12,7 @@ use crate::{
     auth::{accounts::Role, caller::Caller},
     http::{
         extract::{Query, parse_timestamp},
-        paging::{Order, check_page},
+        paging::{Order, PageRequest, paged_query},
         problem::Problem,
         state::AppState,
     },
@@ -22,44 +22,22 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct AuditQuery {
-    registry: Option<String>,
-    username: Option<String>,
-    /// Prefix of the action: `job.`, `job.trigger`, `refused`.
-    action: Option<String>,
-    target: Option<String>,
-    /// Earliest time, inclusive.
-    #[param(format = DateTime)]
-    from: Option<String>,
-    /// Latest time, exclusive.
-    #[param(format = DateTime)]
-    to: Option<String>,
-    /// desc: newest first; asc: oldest first.
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for AuditQuery {
-    fn default() -> Self {
-        Self {
-            registry: None,
-            username: None,
-            action: None,
-            target: None,
-            from: None,
-            to: None,
-            order: Order::Desc,
-            page: 1,
-            page_size: 50,
-        }
+paged_query! {
+    struct AuditQuery {
+        registry: Option<String> = None,
+        username: Option<String> = None,
+        /// Prefix of the action: `job.`, `job.trigger`, `refused`.
+        action: Option<String> = None,
+        target: Option<String> = None,
+        /// Earliest time, inclusive.
+        #[param(format = DateTime)]
+        from: Option<String> = None,
+        /// Latest time, exclusive.
+        #[param(format = DateTime)]
+        to: Option<String> = None,
+        /// desc: newest first; asc: oldest first.
+        #[param(inline)]
+        order: Order = Order::Desc,
     }
 }
 
@@ -86,7 +64,7 @@ async fn audit(
     if caller.roles().values().all(|role| *role < Role::Admin) {
         caller.require_everywhere(Role::Admin)?;
     }
-    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let requested = query.requested_page()?;
     let since = query.from.as_deref().map(|from| parse_timestamp("from", from)).transpose()?;
     let until = query.to.as_deref().map(|to| parse_timestamp("to", to)).transpose()?;
     let is_in_span = |at: Timestamp| {
@@ -95,8 +73,8 @@ async fn audit(
     let matches = |wanted: &Option<String>, given: Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
     };
-    let skip = (page - 1).saturating_mul(page_size);
-    let (total, items) = app.audit.page(query.order, skip, page_size, |entry| {
+    let PageRequest { page, page_size } = requested;
+    let (total, items) = app.audit.page(query.order, requested.skip(), page_size, |entry| {
         let is_allowed = match &entry.registry {
             Some(registry) => caller.role(registry) == Some(Role::Admin),
             None => caller.require_everywhere(Role::Admin).is_ok(),

@@ -210,13 +210,14 @@ impl Accounts {
                 return Ok(false);
             }
             if accounts.len() >= MAX_ACCOUNTS {
-                return Err(Problem::new(Code::Refused, "too many accounts; hint: remove one"));
+                return Err(
+                    Problem::new(Code::Refused, "too many accounts").with_hint("remove one")
+                );
             }
             let (Some(hash), Some(roles)) = (hash, roles) else {
-                let text = format!(
-                    "there is no account {name} yet; hint: a new one needs password and roles"
-                );
-                return Err(Problem::invalid("password", text));
+                let text = format!("there is no account {name} yet");
+                return Err(Problem::invalid("password", text)
+                    .with_hint("a new one needs password and roles"));
             };
             accounts.insert(
                 name.to_owned(),
@@ -247,7 +248,7 @@ impl Accounts {
         self.change(|accounts| {
             let account = accounts.get_mut(account).ok_or_else(|| no_account(account))?;
             if account.tokens.len() >= MAX_TOKENS {
-                return Err(Problem::new(Code::Refused, "too many tokens; hint: remove one"));
+                return Err(Problem::new(Code::Refused, "too many tokens").with_hint("remove one"));
             }
             account.tokens.push(stored);
             Ok(())
@@ -260,10 +261,8 @@ impl Accounts {
             let tokens = accounts.get_mut(account).map(|account| &mut account.tokens);
             let tokens = tokens.ok_or_else(|| no_account(account))?;
             let Some(index) = tokens.iter().position(|token| token.id == id) else {
-                return Err(Problem::new(
-                    Code::NotFound,
-                    format!("there is no token {id}; hint: list them"),
-                ));
+                return Err(Problem::new(Code::NotFound, format!("there is no token {id}"))
+                    .with_hint("list them"));
             };
             Ok(tokens.remove(index).name)
         })
@@ -305,14 +304,16 @@ impl Accounts {
         let mut contents = self.lock();
         let before = contents.accounts.clone();
         let result = change(&mut contents.accounts).and_then(|result| {
-            let has_admin = contents.accounts.values().any(|account| {
-                account.roles.get(ALL_REGISTRIES) == Some(&Role::Admin)
-            });
+            let has_admin = contents
+                .accounts
+                .values()
+                .any(|account| account.roles.get(ALL_REGISTRIES) == Some(&Role::Admin));
             if !has_admin {
                 return Err(Problem::new(
                     Code::Refused,
-                    "the last admin of * cannot be removed or demoted; hint: make another account an admin of * first",
-                ));
+                    "the last admin of * cannot be removed or demoted",
+                )
+                .with_hint("make another account an admin of * first"));
             }
             match &self.path {
                 Some(path) => files::replace(path, &*contents).map(|()| result),
@@ -357,10 +358,8 @@ fn check_name(name: &str) -> Result<(), Problem> {
     if is_valid {
         return Ok(());
     }
-    Err(Problem::invalid(
-        "username",
-        "not a valid username; hint: letters, digits, dots, dashes, underscores and @, at most 64 characters",
-    ))
+    Err(Problem::invalid("username", "not a valid username")
+        .with_hint("letters, digits, dots, dashes, underscores and @, at most 64 characters"))
 }
 
 pub(crate) fn check_password_length(password: &str) -> Result<(), Problem> {
@@ -376,7 +375,7 @@ pub(crate) fn check_password_length(password: &str) -> Result<(), Problem> {
 }
 
 fn no_account(name: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("there is no account {name}; hint: list them"))
+    Problem::new(Code::NotFound, format!("there is no account {name}")).with_hint("list them")
 }
 
 /// The words of `accounts.json`, frozen: `tests/golden/README.md` says why.

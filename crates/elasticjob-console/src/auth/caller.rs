@@ -163,18 +163,14 @@ fn check_csrf(
     if session.is_some_and(|session| session.csrf == sent) {
         return Ok(());
     }
-    Err(Problem::new(
-        Code::Csrf,
-        format!("a {method} by cookie needs the session's CSRF token; hint: header X-CSRF-Token with the token from GET /api/v1/session"),
-    )
-    .with_field(CSRF))
+    Err(Problem::new(Code::Csrf, format!("a {method} by cookie needs the session's CSRF token"))
+        .with_hint("header X-CSRF-Token with the token from GET /api/v1/session")
+        .with_field(CSRF))
 }
 
 pub(crate) fn not_authenticated() -> Problem {
-    Problem::new(
-        Code::NotAuthenticated,
-        "not logged in; hint: POST /api/v1/login, or send an API token as Authorization: Bearer",
-    )
+    Problem::new(Code::NotAuthenticated, "not logged in")
+        .with_hint("POST /api/v1/login, or send an API token as Authorization: Bearer")
 }
 
 pub(crate) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -274,10 +270,8 @@ impl Caller {
 fn forbidden(role: Role, scope: &str) -> Problem {
     let role_name = serde_json::to_value(role).unwrap_or_default();
     let role_name = role_name.as_str().unwrap_or_default().to_owned();
-    Problem::new(
-        Code::Forbidden,
-        format!("this requires the role {role_name} in {scope}; hint: an admin can grant it"),
-    )
+    Problem::new(Code::Forbidden, format!("this requires the role {role_name} in {scope}"))
+        .with_hint("an admin can grant it")
 }
 
 /// A role as a type, for [`Authorized`].
@@ -366,7 +360,7 @@ impl<R> Authorized<R> {
             let refreshes = target.jobs(mirror).into_iter().map(|job| {
                 let admin = &admin;
                 // The mirror's watch would see the change anyway; this is only faster.
-                async move { drop(mirror.look(admin, &job).await) }
+                async move { drop(mirror.refresh(admin, &job).await) }
             });
             join_all(refreshes).await;
         }
@@ -391,7 +385,7 @@ impl ChangeTarget<'_> {
     /// The jobs that the change affects.
     fn jobs(&self, mirror: &Mirror) -> Vec<String> {
         let jobs_where = |is_there: &dyn Fn(&Outline) -> bool| {
-            mirror.seen(|seen| {
+            mirror.read(|seen| {
                 let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
                 jobs.map(|(job, _)| job.clone()).take(MAX_REFRESHED_JOBS).collect()
             })

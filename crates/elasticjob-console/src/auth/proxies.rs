@@ -6,6 +6,7 @@
 use std::{net::IpAddr, str::FromStr};
 
 use axum::http::HeaderMap;
+use elasticjob::problem::Problem;
 
 const FORWARDED: &str = "x-forwarded-for";
 
@@ -22,12 +23,11 @@ struct Network {
 
 impl TrustedProxies {
     /// Parses addresses and networks (`10.0.0.0/8`).
-    pub fn new(texts: &[String]) -> Result<Self, String> {
+    pub fn new(texts: &[String]) -> Result<Self, Problem> {
         let network = |text: &String| {
             text.parse().map_err(|()| {
-                format!(
-                    "{text:?} is neither an address nor a network; hint: for example 10.0.0.7 or 10.0.0.0/8"
-                )
+                Problem::new(format!("{text:?} is neither an address nor a network"))
+                    .with_hint("for example 10.0.0.7 or 10.0.0.0/8")
             })
         };
         texts.iter().map(network).collect::<Result<_, _>>().map(Self)

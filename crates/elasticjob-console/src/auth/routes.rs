@@ -54,7 +54,7 @@ pub(crate) struct Credentials {
 /// The logged-in user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = SessionShown)]
+#[schema(as = Session)]
 struct SessionInfo {
     username: String,
     /// Roles by registry; `*` stands for all of them and the console itself.
@@ -156,8 +156,9 @@ async fn change_password(
     let AuthMethod::Session(secret) = &caller.via else {
         return Err(Problem::new(
             Code::Forbidden,
-            "only a user who logged in can change the own password; hint: log in",
-        ));
+            "only a user who logged in can change the own password",
+        )
+        .with_hint("log in"));
     };
     require_account(&app, &caller)?;
     let right =
@@ -177,7 +178,7 @@ async fn change_password(
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = AccountShown)]
+#[schema(as = Account)]
 struct AccountInfo {
     username: String,
     roles: Roles,
@@ -201,7 +202,7 @@ async fn accounts(
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = AccountPut)]
+#[schema(as = AccountRequest)]
 struct AccountBody {
     /// Required for a new account.
     #[schema(format = Password, min_length = 8, max_length = 1024)]
@@ -259,7 +260,7 @@ async fn delete_account(
 /// An API token without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = TokenShown)]
+#[schema(as = Token)]
 struct TokenInfo {
     id: String,
     name: String,
@@ -286,7 +287,7 @@ async fn tokens(State(app): State<AppState>, caller: Caller) -> Json<Vec<TokenIn
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = TokenAsked)]
+#[schema(as = TokenRequest)]
 struct TokenBody {
     /// A name that tells its purpose.
     #[schema(min_length = 1, max_length = 100)]
@@ -301,7 +302,7 @@ struct TokenBody {
 /// A new token with its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = TokenMade)]
+#[schema(as = NewToken)]
 struct NewToken {
     #[serde(flatten)]
     info: TokenInfo,
@@ -318,7 +319,9 @@ async fn add_token(
     Body(request): Body<TokenBody>,
 ) -> Result<Response, Problem> {
     if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot create tokens; hint: log in"));
+        return Err(
+            Problem::new(Code::Forbidden, "a token cannot create tokens").with_hint("log in")
+        );
     }
     require_account(&app, &caller)?;
     if !(1..=100).contains(&request.name.chars().count()) {
@@ -346,7 +349,9 @@ async fn delete_token(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot remove tokens; hint: log in"));
+        return Err(
+            Problem::new(Code::Forbidden, "a token cannot remove tokens").with_hint("log in")
+        );
     }
     remove_token(&app, &caller, &caller.username, &id)
 }
@@ -379,7 +384,7 @@ fn remove_token(
 /// The open sessions of a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = SessionsShown)]
+#[schema(as = UserSessions)]
 struct UserSessions {
     username: String,
     /// Number of open sessions.
@@ -415,10 +420,9 @@ async fn end_sessions(
     caller.require_everywhere(Role::Admin)?;
     let ended = match app.sessions.end_all(&user, None) {
         0 => {
-            let text = format!(
-                "{user} is not logged in; hint: GET /api/v1/sessions lists logged-in users"
-            );
-            Err(Problem::new(Code::NotFound, text))
+            let text = format!("{user} is not logged in");
+            Err(Problem::new(Code::NotFound, text)
+                .with_hint("GET /api/v1/sessions lists logged-in users"))
         }
         ended => Ok(ended),
     };
@@ -432,11 +436,8 @@ fn require_account(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     if app.accounts.roles(&caller.username).is_some() {
         return Ok(());
     }
-    let text = format!(
-        "{} logged in at the provider and has no account here; hint: an admin can create one for programs",
-        caller.username
-    );
-    Err(Problem::new(Code::Forbidden, text))
+    let text = format!("{} logged in at the provider and has no account here", caller.username);
+    Err(Problem::new(Code::Forbidden, text).with_hint("an admin can create one for programs"))
 }
 
 /// Rounded up.

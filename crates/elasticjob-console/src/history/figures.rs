@@ -42,7 +42,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// Figures of a job with its last runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = FiguresShown)]
+#[schema(as = JobFiguresWithRuns)]
 struct JobFiguresWithRuns {
     job_name: String,
     /// Figures over the requested span; null if the job did not run then.
@@ -54,7 +54,7 @@ struct JobFiguresWithRuns {
 /// Figures with the success rate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Rated)]
+#[schema(as = RatedFigures)]
 struct RatedFigures {
     #[serde(flatten)]
     figures: JobFigures,
@@ -64,7 +64,7 @@ struct RatedFigures {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RunBrief)]
+#[schema(as = RecentRun)]
 struct LastRun {
     run_id: String,
     state: RunState,
@@ -149,16 +149,16 @@ async fn figures(
                 last = Some(count);
             }
             name => {
-                let text = format!(
-                    "cannot parse the query: unknown parameter {name:?}; hint: job, from, to, last"
-                );
-                return Err(Problem::new(Code::Malformed, text).with_field(name));
+                let text = format!("cannot parse the query: unknown parameter {name:?}");
+                return Err(Problem::new(Code::Malformed, text)
+                    .with_hint("job, from, to, last")
+                    .with_field(name));
             }
         }
     }
     if jobs.is_empty() || jobs.len() > MAX_JOBS {
-        let text = format!("name 1 to {MAX_JOBS} jobs; hint: job=a&job=b");
-        return Err(Problem::invalid("job", text));
+        let text = format!("name 1 to {MAX_JOBS} jobs");
+        return Err(Problem::invalid("job", text).with_hint("job=a&job=b"));
     }
     let span = span_or_last_hours(from.as_deref(), to.as_deref(), WEEK, access.app.clock.now())?;
     let last = check_limit("last", last, 20, MAX_LAST_RUNS)?;
@@ -242,8 +242,8 @@ async fn buckets(
     let bucket_ms = query.bucket_ms.unwrap_or((length / 96).max(1));
     if bucket_ms < 1 || length / bucket_ms > MAX_BUCKETS {
         let least = length / MAX_BUCKETS + 1;
-        let text = format!("a span has at most {MAX_BUCKETS} buckets; hint: {least} or more");
-        return Err(Problem::invalid("bucketMs", text));
+        let text = format!("a span has at most {MAX_BUCKETS} buckets");
+        return Err(Problem::invalid("bucketMs", text).with_hint(format!("{least} or more")));
     }
     let job = check_text("job", query.job)?;
     let store = access.history().await?;
@@ -268,6 +268,15 @@ struct IncidentsQuery {
     limit: Option<usize>,
 }
 
+impl IncidentsQuery {
+    /// Job, span and maximum number of rows.
+    fn parse(self, now: Timestamp) -> Result<(Option<String>, Span, usize), Problem> {
+        let span = span_or_last_hours(self.from.as_deref(), self.to.as_deref(), DAY, now)?;
+        let limit = check_limit("limit", self.limit, 50, MAX_GROUPS)?;
+        Ok((check_text("job", self.job)?, span, limit))
+    }
+}
+
 /// Failures grouped by similar messages, most frequent first.
 #[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [FailureGroup]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
@@ -275,10 +284,7 @@ async fn failures(
     access: Authorized<Viewer>,
     Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<FailureGroup>>, Problem> {
-    let now = access.app.clock.now();
-    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
-    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
-    let job = check_text("job", query.job)?;
+    let (job, span, limit) = query.parse(access.app.clock.now())?;
     Ok(Json(access.history().await?.failures(job.as_deref(), span, limit).await?))
 }
 
@@ -289,9 +295,6 @@ async fn missed(
     access: Authorized<Viewer>,
     Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<MissedFires>>, Problem> {
-    let now = access.app.clock.now();
-    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
-    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
-    let job = check_text("job", query.job)?;
+    let (job, span, limit) = query.parse(access.app.clock.now())?;
     Ok(Json(access.history().await?.missed(job.as_deref(), span, limit).await?))
 }

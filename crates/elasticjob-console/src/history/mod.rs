@@ -37,10 +37,8 @@ fn parse_span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
     if let (Some(since), Some(until)) = (since, until)
         && since >= until
     {
-        return Err(Problem::invalid(
-            "to",
-            "the span ends before it begins; hint: from must be earlier than to",
-        ));
+        return Err(Problem::invalid("to", "the span ends before it begins")
+            .with_hint("from must be earlier than to"));
     }
     Ok(Span { since, until })
 }
@@ -75,7 +73,7 @@ fn check_limit(
 }
 
 /// Rejects NUL, which databases do not accept in text.
-fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+pub(crate) fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Err(Problem::invalid(field, "the text contains a NUL character"));
     }

@@ -60,7 +60,7 @@ impl OutputQuery {
 /// Output of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = OutputShown)]
+#[schema(as = OutputPage)]
 struct OutputPage {
     /// Ordered by time.
     lines: Vec<OutputLine>,

@@ -52,7 +52,7 @@ fn run_id(text: &str) -> String {
 
 pub(super) fn no_such_run(run: &str) -> Problem {
     let hint = "GET …/runs lists them; old runs are deleted after a while";
-    Problem::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
+    Problem::new(Code::NotFound, format!("there is no run {run}")).with_hint(hint)
 }
 
 /// Parses the cursor `after`.
@@ -107,8 +107,8 @@ async fn runs(
     if let Some(source) = query.source.as_deref()
         && !["schedule", "trigger"].contains(&source)
     {
-        let text = format!("{source:?} is not a source of runs; hint: schedule or trigger");
-        return Err(Problem::invalid("source", text));
+        let text = format!("{source:?} is not a source of runs");
+        return Err(Problem::invalid("source", text).with_hint("schedule or trigger"));
     }
     let filter = RunFilter {
         job: check_text("job", query.job)?,
@@ -126,7 +126,7 @@ async fn runs(
 /// A run with all details.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RunShown)]
+#[schema(as = RunWithShards)]
 struct RunWithShards {
     #[serde(flatten)]
     details: RunDetails,
@@ -137,7 +137,7 @@ struct RunWithShards {
 /// State of a shard in a run: that of its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShardShown)]
+#[schema(as = RunShard)]
 struct ShardState {
     item: i64,
     /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
@@ -218,7 +218,7 @@ struct Matrix {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Round)]
+#[schema(as = MatrixRun)]
 struct MatrixRun {
     run: Run,
     items: Vec<ShardState>,

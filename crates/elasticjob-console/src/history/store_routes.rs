@@ -33,7 +33,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// The history store of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HistoryShown)]
+#[schema(as = HistoryStore)]
 struct HistoryInfo {
     registry: String,
     /// The password is masked.
@@ -62,15 +62,14 @@ impl HistoryInfo {
 /// Lists the histories of the registries that the caller may see.
 #[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryInfo]), (status = 401, body = Problem)))]
 async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<HistoryInfo>> {
-    let all = app.histories.all();
-    let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
-    Json(visible.map(|history| HistoryInfo::new(history)).collect())
+    let visible = app.histories.visible_to(&caller);
+    Json(visible.iter().map(|history| HistoryInfo::new(history)).collect())
 }
 
 /// A history to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = HistoryAsked)]
+#[schema(as = HistoryStoreRequest)]
 struct HistoryBody {
     /// Name of the registry.
     registry: String,
@@ -110,7 +109,7 @@ pub(crate) fn add(
 /// A history to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = HistoryTried)]
+#[schema(as = HistoryTestRequest)]
 struct HistoryTestBody {
     url: String,
 }
@@ -118,7 +117,7 @@ struct HistoryTestBody {
 /// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HistoryTrial)]
+#[schema(as = HistoryTest)]
 pub(crate) struct HistoryTestResult {
     pub(crate) is_reachable: bool,
     /// Number of jobs with runs.

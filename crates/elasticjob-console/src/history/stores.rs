@@ -5,7 +5,6 @@
 
 use std::{
     ops::Deref,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -19,7 +18,7 @@ use tokio::sync::broadcast;
 use super::run_changes;
 use crate::{
     http::problem::{Code, Problem},
-    registries::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo},
+    registries::catalog::{Catalog, CatalogEntry, EntryInfo},
 };
 
 /// How long a request waits for a store to open.
@@ -30,19 +29,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 const BACKLOG: usize = 1_024;
 
 /// All history connections, by registry.
-#[derive(Debug)]
-pub(crate) struct HistoryConnections {
-    catalog: Catalog<HistoryConnection>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Deref for HistoryConnections {
-    type Target = Catalog<HistoryConnection>;
-
-    fn deref(&self) -> &Catalog<HistoryConnection> {
-        &self.catalog
-    }
-}
+pub(crate) type HistoryConnections = Catalog<HistoryConnection>;
 
 /// The history store of a registry, under the registry's name.
 #[derive(Debug)]
@@ -65,20 +52,10 @@ enum StoreState {
 }
 
 impl HistoryConnections {
-    /// The configured histories, and those added earlier.
-    pub(crate) fn open(
-        named: &[(String, String)],
-        additions: AdditionPolicy,
-        file: Option<PathBuf>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Problem> {
-        Ok(Self { catalog: Catalog::open(named, additions, file)?, clock })
-    }
-
     /// Opens the history store of a registry.
     pub(crate) async fn store(&self, registry: &str) -> Result<Store, Problem> {
         let history = self.get(registry).ok_or_else(|| no_history(registry))?;
-        history.store(&*self.clock).await
+        history.store(&**self.clock()).await
     }
 
     /// Subscribes to new and changed runs; `None` if the registry has no history.
@@ -91,7 +68,8 @@ impl HistoryConnections {
         let mut poller = history.poller.lock().unwrap_or_else(PoisonError::into_inner);
         if poller.is_none() {
             let mut tasks = Tasks::new();
-            tasks.spawn(run_changes::poll_runs(Arc::downgrade(&history), Arc::clone(&self.clock)));
+            let clock = Arc::clone(self.clock());
+            tasks.spawn(run_changes::poll_runs(Arc::downgrade(&history), clock));
             *poller = Some(tasks);
         }
         Some(changes)
@@ -130,10 +108,6 @@ impl CatalogEntry for HistoryConnection {
             run_changes: broadcast::Sender::new(BACKLOG),
             poller: Mutex::new(None),
         })
-    }
-
-    fn info(&self) -> &EntryInfo {
-        &self.info
     }
 
     fn parse_addable(text: &str) -> Result<(HistoryUrl, Vec<String>), Problem> {
@@ -189,26 +163,21 @@ impl HistoryConnection {
 /// Opens a store, with a timeout. A missing SQLite file is not created.
 pub(crate) async fn open_store(url: &HistoryUrl, clock: &dyn Clock) -> Result<Store, Problem> {
     if url.file().is_some_and(|file| !file.exists()) {
-        return Err(Problem::new(
-            Code::Unreachable,
-            format!("{url} does not exist; hint: elasticjob run and elasticjob dev create it"),
-        ));
+        return Err(Problem::new(Code::Unreachable, format!("{url} does not exist"))
+            .with_hint("elasticjob run and elasticjob dev create it"));
     }
     tokio::select! {
         store = Store::open(url) => Ok(store?),
         () = clock.sleep_until(clock.monotonic() + OPEN_TIMEOUT) => Err(Problem::new(
             Code::Unreachable,
-            format!("the history store {url} does not answer; hint: is the server running?"),
-        )),
+            format!("the history store {url} does not answer"),
+        ).with_hint("is the server running?")),
     }
 }
 
 pub(crate) fn no_history(registry: &str) -> Problem {
-    Problem::new(
-        Code::NoHistory,
-        format!(
-            "registry {registry} has no history store; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
-        ),
+    Problem::new(Code::NoHistory, format!("registry {registry} has no history store")).with_hint(
+        format!("elasticjob console --history {registry}=URL, or POST /api/v1/histories"),
     )
 }
 
@@ -217,9 +186,9 @@ impl From<StoreError> for Problem {
         match &error {
             // A wrong URL is the client's mistake; the field is added by the caller.
             StoreError::Url { problem, hint } => {
-                Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
+                Self::new(Code::Invalid, problem.as_str()).with_hint(hint)
             }
-            _ => Self::new(Code::Unreachable, error.to_string()),
+            _ => Self::of(Code::Unreachable, &error),
         }
     }
 }
@@ -232,7 +201,7 @@ fn parse_url(text: &str) -> Result<HistoryUrl, Problem> {
 fn database_host(text: &str) -> Result<&str, Problem> {
     let invalid = |text: &str| {
         let hint = "postgres://user:password@host:5432/database or mysql://…, and at most sslmode or ssl-mode";
-        Problem::invalid("url", format!("{text}; hint: {hint}"))
+        Problem::invalid("url", text).with_hint(hint)
     };
     if text.chars().any(|character| !character.is_ascii_graphic() || "#\\".contains(character)) {
         return Err(invalid("the URL contains an invalid character"));
@@ -269,6 +238,7 @@ mod tests {
     use elasticjob::runtime::SystemClock;
 
     use super::*;
+    use crate::registries::catalog::AdditionPolicy;
 
     fn open(additions: AdditionPolicy) -> HistoryConnections {
         HistoryConnections::open(&[], additions, None, Arc::new(SystemClock)).unwrap()

@@ -127,13 +127,7 @@ async fn executions(
     Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
     let filter = query.filter()?;
-    let store = access.history().await?;
-    if wants_csv(&headers) {
-        return Ok(export(store, filter, ExportFormat::Csv));
-    }
-    let page = store.executions(&filter).await?;
-    let next = page.next.map(|next| next.to_string());
-    Ok(Json(ExecutionPage { items: page.rows, next }).into_response())
+    page_or_csv(&access, &headers, filter, |items, next| ExecutionPage { items, next }).await
 }
 
 /// Exports the matching executions as CSV, newest first: at most a million.
@@ -165,13 +159,7 @@ async fn traces(
     Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
     let filter = query.filter()?;
-    let store = access.history().await?;
-    if wants_csv(&headers) {
-        return Ok(export(store, filter, ExportFormat::Csv));
-    }
-    let page = store.traces(&filter).await?;
-    let next = page.next.map(|next| next.to_string());
-    Ok(Json(TracePage { items: page.rows, next }).into_response())
+    page_or_csv(&access, &headers, filter, |items, next| TracePage { items, next }).await
 }
 
 /// Exports the matching traces as CSV, newest first: at most a million.
@@ -194,6 +182,22 @@ async fn traces_json(
     Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
 }
 
+/// A page of the table; if the client prefers it, all rows as CSV.
+async fn page_or_csv<T: HistoryTable, P: Serialize>(
+    access: &Authorized<Viewer>,
+    headers: &HeaderMap,
+    table: T,
+    response: fn(Vec<T::Row>, Option<String>) -> P,
+) -> Result<Response, Problem> {
+    let store = access.history().await?;
+    if wants_csv(headers) {
+        return Ok(export(store, table, ExportFormat::Csv));
+    }
+    let page = table.page(&store).await?;
+    let next = page.next.map(|next| next.to_string());
+    Ok(Json(response(page.rows, next)).into_response())
+}
+
 fn wants_csv(headers: &HeaderMap) -> bool {
     let accepted = header_text(headers, header::ACCEPT.as_str()).unwrap_or_default();
     accepted.split([',', ';']).any(|media_type| media_type.trim().eq_ignore_ascii_case("text/csv"))
@@ -205,8 +209,8 @@ enum ExportFormat {
     Json,
 }
 
-/// A table that can be exported.
-trait ExportTable: Send + 'static {
+/// Rows of one of the two tables, selected by a filter.
+trait HistoryTable: Send + 'static {
     type Row: Serialize + Send;
     const NAME: &'static str;
     const COLUMNS: &'static str;
@@ -220,7 +224,7 @@ trait ExportTable: Send + 'static {
     fn cells(row: &Self::Row) -> Vec<String>;
 }
 
-impl ExportTable for ExecutionFilter {
+impl HistoryTable for ExecutionFilter {
     type Row = Execution;
     const NAME: &'static str = "executions";
     const COLUMNS: &'static str = "id,jobName,runId,taskId,hostname,ip,shardingItem,executionSource,success,outcome,failureCause,startTime,completeTime,durationMs,latenessMs,attempt,reason,instance\r\n";
@@ -257,7 +261,7 @@ impl ExportTable for ExecutionFilter {
     }
 }
 
-impl ExportTable for TraceFilter {
+impl HistoryTable for TraceFilter {
     type Row = Trace;
     const NAME: &'static str = "traces";
     const COLUMNS: &'static str = "id,jobName,runId,originalTaskId,taskId,slaveId,executionType,shardingItems,state,message,creationTime\r\n";
@@ -288,7 +292,7 @@ impl ExportTable for TraceFilter {
 }
 
 /// Streams all rows, reading a page whenever the client has taken the previous one.
-fn export<T: ExportTable>(store: Store, mut table: T, format: ExportFormat) -> Response {
+fn export<T: HistoryTable>(store: Store, mut table: T, format: ExportFormat) -> Response {
     table.set_page(None, MAX_PAGE_SIZE);
     let prefix = match format {
         ExportFormat::Csv => T::COLUMNS,
@@ -320,7 +324,7 @@ struct Export<T> {
     is_done: bool,
 }
 
-impl<T: ExportTable> Export<T> {
+impl<T: HistoryTable> Export<T> {
     /// The next chunk. An error aborts the response, so that a truncated export cannot be mistaken for a complete one.
     async fn next(&mut self) -> Option<Result<String, StoreError>> {
         if let Some(prefix) = self.prefix.take() {

@@ -23,8 +23,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         if !is_json {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
-                "the body is not declared as JSON; hint: Content-Type: application/json",
-            ));
+                "the body is not declared as JSON",
+            )
+            .with_hint("Content-Type: application/json"));
         }
         Ok(Self(parse_body(&bytes)?))
     }
@@ -61,7 +62,7 @@ async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes,
         BytesRejection::FailedToBufferBody(error)
             if error.status() == StatusCode::PAYLOAD_TOO_LARGE =>
         {
-            Problem::new(Code::TooLarge, "the body is too large; hint: the limit is 256 KiB")
+            Problem::new(Code::TooLarge, "the body is too large").with_hint("the limit is 256 KiB")
         }
         rejection => Problem::new(Code::Malformed, rejection.body_text()),
     })
@@ -76,7 +77,7 @@ pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
             Ok(_) => Code::Invalid,
             Err(_) => Code::Malformed,
         };
-        return Err(Problem::new(code, "the body is not a JSON object; hint: {\"name\": …}"));
+        return Err(Problem::new(code, "the body is not a JSON object").with_hint("{\"name\": …}"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -145,9 +146,10 @@ impl<S: Send + Sync> FromRequestParts<S> for PathJob {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let job = path_param(parts, state, "job").await?;
-        Ok(Self(job.parse().map_err(|error: elasticjob::job::Invalid| {
-            Problem::invalid("job", error.to_string())
-        })?))
+        Ok(Self(
+            job.parse()
+                .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("job", &error))?,
+        ))
     }
 }
 
@@ -160,10 +162,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathShard {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let item = path_param(parts, state, "item").await?;
         item.parse().map(Self).map_err(|_| {
-            Problem::invalid(
-                "item",
-                format!("{item:?} is not a shard; hint: shards are numbers, starting at 0"),
-            )
+            Problem::invalid("item", format!("{item:?} is not a shard"))
+                .with_hint("shards are numbers, starting at 0")
         })
     }
 }
@@ -172,7 +172,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathShard {
 pub(crate) fn check_shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
     match given {
         Some(shard) if i32::try_from(shard).is_err() => {
-            Err(Problem::invalid("shard", "not a shard; hint: shards are numbers, starting at 0"))
+            Err(Problem::invalid("shard", "not a shard")
+                .with_hint("shards are numbers, starting at 0"))
         }
         shard => Ok(shard),
     }
@@ -186,8 +187,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathServer {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let address = path_param(parts, state, "server").await?;
-        check_segment("server", address, "not a server address; hint: for example 10.0.0.7")
-            .map(Self)
+        let hint = "for example 10.0.0.7";
+        check_segment("server", address, "not a server address", hint).map(Self)
     }
 }
 
@@ -199,18 +200,18 @@ impl<S: Send + Sync> FromRequestParts<S> for PathInstance {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let id = path_param(parts, state, "instance").await?;
-        check_segment("instance", id, "not an instance id; hint: GET …/instances lists them")
-            .map(Self)
+        let hint = "GET …/instances lists them";
+        check_segment("instance", id, "not an instance id", hint).map(Self)
     }
 }
 
 /// Accepts text that is one segment of a registry path and at most 255 characters long.
-fn check_segment(field: &str, text: String, problem: &str) -> Result<String, Problem> {
+fn check_segment(field: &str, text: String, problem: &str, hint: &str) -> Result<String, Problem> {
     let is_valid = !text.is_empty()
         && text.chars().count() <= 255
         && text.chars().all(|character| !character.is_control() && character != '/')
         && !matches!(text.as_str(), "." | "..");
-    if is_valid { Ok(text) } else { Err(Problem::invalid(field, problem)) }
+    if is_valid { Ok(text) } else { Err(Problem::invalid(field, problem).with_hint(hint)) }
 }
 
 /// Returns a path parameter by name, empty if the route has none.
@@ -229,9 +230,7 @@ pub(crate) async fn path_param<S: Send + Sync>(
 /// Parses a timestamp sent by a client.
 pub(crate) fn parse_timestamp(field: &str, text: &str) -> Result<Timestamp, Problem> {
     text.parse().map_err(|_| {
-        Problem::invalid(
-            field,
-            format!("{text:?} is not a timestamp; hint: date, time and UTC offset, for example 2026-11-15T06:36:07Z"),
-        )
+        Problem::invalid(field, format!("{text:?} is not a timestamp"))
+            .with_hint("date, time and UTC offset, for example 2026-11-15T06:36:07Z")
     })
 }

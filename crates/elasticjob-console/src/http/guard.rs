@@ -77,8 +77,9 @@ pub(crate) async fn guard(
     } else {
         Problem::new(
             Code::Misdirected,
-            format!("this console is not reachable under the host name {host:?}; hint: add it to hosts in the configuration file"),
+            format!("this console is not reachable under the host name {host:?}"),
         )
+        .with_hint("add it to hosts in the configuration file")
         .into_response()
     };
     let headers = response.headers_mut();

@@ -97,8 +97,8 @@ pub(crate) async fn run_request(
         response = response => response,
         () = clock.sleep_until(clock.monotonic() + RESPONSE_TIMEOUT) => Problem::new(
             Code::TimedOut,
-            "the request took too long; hint: a change that has started is still completed: check the result before you retry",
-        )
+            "the request took too long",
+        ).with_hint("a change that has started is still completed: check the result before you retry")
         .into_response(),
     }
 }

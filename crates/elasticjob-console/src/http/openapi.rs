@@ -43,10 +43,7 @@ impl Modify for SecuritySchemes {
 
 /// Everything at `/api/v1`, including the document that describes it.
 pub(crate) fn router() -> Router<AppState> {
-    let (router, mut document) = OpenApiRouter::with_openapi(ApiInfo::openapi())
-        .nest("/api/v1", api_routes())
-        .split_for_parts();
-    openapi_common::complete(&mut document);
+    let (router, document) = api();
     // A generated document always serializes.
     let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     router
@@ -80,6 +77,14 @@ pub(crate) fn router() -> Router<AppState> {
         )
 }
 
+fn api() -> (Router<AppState>, Document) {
+    let (router, mut document) = OpenApiRouter::with_openapi(ApiInfo::openapi())
+        .nest("/api/v1", api_routes())
+        .split_for_parts();
+    openapi_common::complete(&mut document);
+    (router, document)
+}
+
 fn api_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(auth::routes::router())
@@ -88,4 +93,37 @@ fn api_routes() -> OpenApiRouter<AppState> {
         .merge(history::router())
         .merge(registries::router())
         .merge(audit::routes::router())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use testbed::golden;
+
+    use super::*;
+
+    /// Sentences may be improved at any time; the rest is what clients rely on.
+    fn without_sentences(value: &mut Value) {
+        match value {
+            Value::Object(entries) => {
+                for key in ["description", "summary"] {
+                    if entries.get(key).is_some_and(Value::is_string) {
+                        entries.remove(key);
+                    }
+                }
+                entries.values_mut().for_each(without_sentences);
+            }
+            Value::Array(items) => items.iter_mut().for_each(without_sentences),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn api_is_as_frozen() {
+        let mut document = serde_json::to_value(api().1).unwrap();
+        document.sort_all_objects();
+        without_sentences(&mut document);
+
+        golden!("openapi.json", format!("{document:#}\n"));
+    }
 }

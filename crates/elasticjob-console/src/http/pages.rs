@@ -53,10 +53,8 @@ pub(crate) async fn pages(
 }
 
 pub(crate) fn no_such_path(path: &str) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is nothing at {path}; hint: GET /api/v1/openapi.json lists all paths"),
-    )
+    Problem::new(Code::NotFound, format!("there is nothing at {path}"))
+        .with_hint("GET /api/v1/openapi.json lists all paths")
 }
 
 /// Whether the client accepts the gzip variants made at build time.

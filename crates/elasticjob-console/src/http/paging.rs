@@ -33,8 +33,8 @@ impl Order {
 /// Returns the mirror after its first complete read of the registry.
 pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, Problem> {
     let mirror = &access.registry.mirror;
-    let mut changes = mirror.listen();
-    let is_loaded = || mirror.seen(|seen| seen.as_of.is_some());
+    let mut changes = mirror.subscribe();
+    let is_loaded = || mirror.read(|seen| seen.as_of.is_some());
     if is_loaded() {
         return Ok(mirror);
     }
@@ -46,21 +46,79 @@ pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, 
         tokio::select! {
             _ = changes.recv() => {}
             () = clock.sleep_until(deadline) => {
-                let text = format!("registry {} is still being read; hint: try again", access.registry.name);
-                return Err(Problem::new(Code::Unreachable, text).with_retry_after(5));
+                let text = format!("registry {} is still being read", access.registry.name);
+                return Err(Problem::new(Code::Unreachable, text).with_hint("try again").with_retry_after(5));
             }
         }
     }
     Ok(mirror)
 }
 
-/// Checks page number and page size.
-pub(crate) fn check_page(page: usize, size: usize) -> Result<(usize, usize), Problem> {
-    if page == 0 {
-        return Err(Problem::invalid("page", "pages count from 1"));
+/// Declares the query of a paged list: its own parameters with their defaults, followed by `page` and `pageSize`.
+///
+/// A macro, because a struct with `serde(flatten)` accepts unknown parameters and parses no numbers in a query string.
+macro_rules! paged_query {
+    (struct $name:ident {
+        $($(#[$meta:meta])* $field:ident: $type:ident $(<$argument:ident>)? = $default:expr,)*
+    }) => {
+        #[derive(Debug, serde::Deserialize, utoipa::IntoParams)]
+        #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        struct $name {
+            $($(#[$meta])* $field: $type $(<$argument>)?,)*
+            /// Page number, starting at 1.
+            #[param(minimum = 1)]
+            page: usize,
+            /// Rows per page.
+            #[param(minimum = 1, maximum = 1000)]
+            page_size: usize,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* page: 1, page_size: 50 }
+            }
+        }
+
+        impl $name {
+            fn requested_page(
+                &self,
+            ) -> Result<$crate::http::paging::PageRequest, $crate::http::problem::Problem> {
+                $crate::http::paging::PageRequest::new(self.page, self.page_size)
+            }
+        }
+    };
+}
+pub(crate) use paged_query;
+
+/// The page of a list that a client asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageRequest {
+    /// Starts at 1.
+    pub(crate) page: usize,
+    pub(crate) page_size: usize,
+}
+
+impl PageRequest {
+    /// Checks page number and page size.
+    pub(crate) fn new(page: usize, page_size: usize) -> Result<Self, Problem> {
+        if page == 0 {
+            return Err(Problem::invalid("page", "pages count from 1"));
+        }
+        if page_size == 0 || page_size > MAX_PAGE_SIZE {
+            let text = format!("a page has 1 to {MAX_PAGE_SIZE} rows");
+            return Err(Problem::invalid("pageSize", text));
+        }
+        Ok(Self { page, page_size })
     }
-    if size == 0 || size > MAX_PAGE_SIZE {
-        return Err(Problem::invalid("pageSize", format!("a page has 1 to {MAX_PAGE_SIZE} rows")));
+
+    /// Number of rows before the page.
+    pub(crate) fn skip(self) -> usize {
+        (self.page - 1).saturating_mul(self.page_size)
     }
-    Ok((page, size))
+
+    /// The rows of the page.
+    pub(crate) fn rows<I: IntoIterator>(self, rows: I) -> impl Iterator<Item = I::Item> {
+        rows.into_iter().skip(self.skip()).take(self.page_size)
+    }
 }

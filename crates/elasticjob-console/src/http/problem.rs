@@ -7,7 +7,10 @@ use axum::{
     http::{Extensions, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use elasticjob::{admin::AdminError, problem};
+use elasticjob::{
+    admin::AdminError,
+    problem::{self, Hint},
+};
 use serde::{Serialize, Serializer};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -152,14 +155,23 @@ impl ToSchema for Problem {
 }
 
 impl Problem {
-    /// `text` may end in `; hint: …`.
-    pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
-        let problem::Problem { message, hint } = problem::Problem::new(text);
+    pub(crate) fn new(code: Code, problem: impl Into<problem::Problem>) -> Self {
+        let problem::Problem { message, hint } = problem.into();
         Self { code, detail: message, hint, field: None, retry_after: None }
     }
 
-    pub(crate) fn invalid(field: &str, text: impl AsRef<str>) -> Self {
-        Self::new(Code::Invalid, text).with_field(field)
+    /// From an error of the library: its text with all causes, and its hint.
+    pub(crate) fn of(code: Code, error: &(impl Hint + 'static)) -> Self {
+        Self::new(code, problem::Problem::of(error))
+    }
+
+    pub(crate) fn invalid(field: &str, problem: impl Into<problem::Problem>) -> Self {
+        Self::new(Code::Invalid, problem).with_field(field)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
     }
 
     pub(crate) fn with_field(mut self, field: &str) -> Self {
@@ -197,7 +209,7 @@ impl From<AdminError> for Problem {
         if code == Code::Internal {
             tracing::error!(%error, "request failed");
         }
-        Self::new(code, error.to_string())
+        Self::of(code, &error)
     }
 }
 
@@ -245,7 +257,7 @@ mod tests {
 
     #[test]
     fn problem_details_separate_code_detail_and_hint() {
-        let problem = Problem::invalid("cron", "not a cron expression; hint: six fields");
+        let problem = Problem::invalid("cron", "not a cron expression").with_hint("six fields");
 
         let sent = serde_json::to_value(problem).unwrap();
 

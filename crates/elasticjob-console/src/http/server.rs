@@ -124,22 +124,21 @@ impl Console {
         if self.first_account == FirstAccount::Root && !self.listen.ip().is_loopback() {
             return Err(ConsoleError::new(
                 ConsoleErrorKind::Refused,
-                format!(
-                    "{} is reachable from other machines, and the password of dev is publicly known; hint: use elasticjob console, which has accounts",
-                    self.listen
-                ),
-            ));
+                format!("{} is reachable from other machines, and the password of dev is publicly known", self.listen),
+            ).with_hint("use elasticjob console, which has accounts"));
         }
         if let Some(folder) = &self.data_dir {
             fs::create_dir_all(folder).map_err(|error| {
                 ConsoleError::setting(format!(
-                    "cannot create the folder {}: {error}; hint: choose another with --data",
+                    "cannot create the folder {}: {error}",
                     folder.display()
                 ))
+                .with_hint("choose another with --data")
             })?;
         }
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            ConsoleError::setting(format!("cannot listen on {}: {error}; hint: choose another address with --listen, or port 0 for any free port", self.listen))
+            ConsoleError::setting(format!("cannot listen on {}: {error}", self.listen))
+                .with_hint("choose another address with --listen, or port 0 for any free port")
         })?;
         let internal = |error: std::io::Error| {
             ConsoleError::new(ConsoleErrorKind::Internal, format!("cannot listen: {error}"))
@@ -158,8 +157,9 @@ impl Console {
         for (name, _) in &self.histories {
             if !self.registries.iter().any(|(known, _)| known == name) {
                 return Err(ConsoleError::setting(format!(
-                    "cannot add a history: there is no registry {name}; hint: --history NAME=URL, where NAME is one of the registries"
-                )));
+                    "cannot add a history: there is no registry {name}"
+                ))
+                .with_hint("--history NAME=URL, where NAME is one of the registries"));
             }
         }
         let histories = HistoryConnections::open(
@@ -187,10 +187,8 @@ impl Console {
         {
             return Err(ConsoleError::new(
                 ConsoleErrorKind::Refused,
-                format!(
-                    "{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password; hint: change it on loopback first"
-                ),
-            ));
+                format!("{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password"),
+            ).with_hint("change it on loopback first"));
         }
         let is_https = self.is_https || self.tls.is_some();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -283,12 +281,11 @@ fn router(app: AppState, hosts: AllowedHosts) -> Router {
 }
 
 async fn method_not_allowed(uri: Uri) -> Response {
-    let text = format!(
-        "{} does not support this method; hint: GET /api/v1/openapi.json lists all paths",
-        uri.path()
-    );
+    let text = format!("{} does not support this method", uri.path());
     if uri.path().starts_with("/api") {
-        return Problem::new(ProblemCode::MethodNotAllowed, text).into_response();
+        return Problem::new(ProblemCode::MethodNotAllowed, text)
+            .with_hint("GET /api/v1/openapi.json lists all paths")
+            .into_response();
     }
     no_such_path(uri.path()).into_response()
 }

@@ -99,8 +99,10 @@ impl AppState {
         ];
         if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
             let wait = whole_seconds(wait);
-            let text = format!("too many wrong passwords; hint: wait {wait} s");
-            return Err(Problem::new(Code::TooManyRequests, text).with_retry_after(wait));
+            let text = "too many wrong passwords";
+            return Err(Problem::new(Code::TooManyRequests, text)
+                .with_hint(format!("wait {wait} s"))
+                .with_retry_after(wait));
         }
         if self.accounts.verify_password(username, password).await? {
             self.throttle.reset(&keys);

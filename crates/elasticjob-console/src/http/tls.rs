@@ -90,8 +90,6 @@ impl Listener for TlsListener {
 }
 
 fn tls_error(path: &Path, error: &dyn std::error::Error) -> ConsoleError {
-    ConsoleError::setting(format!(
-        "{}: {error}; hint: tls.cert and tls.key are PEM files that belong together",
-        path.display()
-    ))
+    ConsoleError::setting(format!("{}: {error}", path.display()))
+        .with_hint("tls.cert and tls.key are PEM files that belong together")
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use elasticjob::{
-    admin::Ask,
-    admin::{Asked, Removed, Switched},
+    admin::TriggerRequest,
+    admin::{RemovalResult, SwitchResult, TriggerResponse},
     job::JobName,
 };
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::{
 /// Instances that were told to leave the job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShutDown)]
+#[schema(as = JobShutdown)]
 pub(crate) struct JobShutdown {
     /// Instance ids.
     instances: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct JobShutdown {
 /// Result of enabling or disabling a shard.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShardSwitched)]
+#[schema(as = ShardSwitch)]
 pub(crate) struct ShardSwitch {
     /// Whether the action changed anything.
     is_changed: bool,
@@ -37,7 +37,7 @@ pub(crate) struct ShardSwitch {
 /// Result of enabling, disabling or removing a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ServerSwitched)]
+#[schema(as = ServerSwitch)]
 pub(crate) struct ServerChange {
     /// The jobs in which the action changed something.
     job_names: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct ServerChange {
 /// Instances that were told to leave, by job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ServerShutDown)]
+#[schema(as = ServerShutdown)]
 pub(crate) struct ServerShutdown {
     /// Instance ids by job.
     instances: BTreeMap<String, Vec<String>>,
@@ -57,7 +57,7 @@ pub(crate) async fn enable(
     access: &Authorized<Operator>,
     job: &JobName,
     request: Value,
-) -> Result<Switched, Problem> {
+) -> Result<SwitchResult, Problem> {
     access
         .change("job.enable", ChangeTarget::Job(job), request, async |admin| {
             admin.enable(job).await
@@ -70,7 +70,7 @@ pub(crate) async fn disable(
     access: &Authorized<Operator>,
     job: &JobName,
     request: Value,
-) -> Result<Switched, Problem> {
+) -> Result<SwitchResult, Problem> {
     access
         .change("job.disable", ChangeTarget::Job(job), request, async |admin| {
             admin.disable(job).await
@@ -82,10 +82,10 @@ pub(crate) async fn disable(
 pub(crate) async fn trigger(
     access: &Authorized<Operator>,
     job: &JobName,
-    ask: Ask,
+    ask: TriggerRequest,
     request: Value,
-) -> Result<Asked, Problem> {
-    let ask = Ask { by: Some(access.caller.username.clone()), ..ask };
+) -> Result<TriggerResponse, Problem> {
+    let ask = TriggerRequest { by: Some(access.caller.username.clone()), ..ask };
     let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, ask).await;
     access.change("job.trigger", ChangeTarget::Job(job), request, work).await
 }
@@ -108,7 +108,7 @@ pub(crate) async fn remove(
     access: &Authorized<Administrator>,
     job: &JobName,
     force: bool,
-) -> Result<Removed, Problem> {
+) -> Result<RemovalResult, Problem> {
     let request = json!({ "force": force });
     let work = async |admin: &elasticjob::admin::Admin| admin.remove(job, force).await;
     access.change("job.remove", ChangeTarget::Job(job), request, work).await

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::http::handler::routes;
 use axum::Json;
-use elasticjob::{admin::Ask, job::JobName, schedule::Zone};
+use elasticjob::{admin::TriggerRequest, job::JobName, schedule::Zone};
 use futures_util::{StreamExt, stream};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// An action and its jobs: either `jobs` or `search`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = BulkAsked)]
+#[schema(as = BulkRequest)]
 struct BulkBody {
     action: BulkAction,
     /// Job names.
@@ -52,7 +52,7 @@ enum BulkAction {
 /// Results of a bulk action.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = BulkDone)]
+#[schema(as = BulkResult)]
 struct BulkResult {
     /// Number of jobs.
     total: usize,
@@ -93,11 +93,8 @@ async fn bulk(
         }
     };
     if names.is_empty() || names.len() > MAX_JOBS {
-        let text = format!(
-            "the request selects {} jobs, allowed are 1 to {MAX_JOBS}; hint: search for fewer",
-            names.len()
-        );
-        return Err(Problem::invalid("jobs", text));
+        let text = format!("the request selects {} jobs, allowed are 1 to {MAX_JOBS}", names.len());
+        return Err(Problem::invalid("jobs", text).with_hint("search for fewer"));
     }
     let items: Vec<BulkItem> = stream::iter(names)
         .map(|name| async {
@@ -119,11 +116,11 @@ async fn bulk(
 async fn find_jobs(access: &Authorized<Operator>, search: &str) -> Result<Vec<String>, Problem> {
     if search.trim().is_empty() {
         // Protects against scripts with an empty variable, which would otherwise affect every job.
-        return Err(Problem::invalid("search", "the search is empty; hint: name the jobs"));
+        return Err(Problem::invalid("search", "the search is empty").with_hint("name the jobs"));
     }
     let search: Search = search.parse()?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
-    Ok(loaded_mirror(access).await?.seen(|seen| {
+    Ok(loaded_mirror(access).await?.read(|seen| {
         let matching = JobView::all(seen, now, &zone).filter(|view| search.matches(view));
         matching.map(|view| view.outline.summary.name.clone()).collect()
     }))
@@ -137,13 +134,13 @@ async fn apply(
 ) -> Result<Value, Problem> {
     let job: JobName = name
         .parse()
-        .map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobs", error.to_string()))?;
+        .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("jobs", &error))?;
     let request = json!({ "bulk": true });
     match action {
         BulkAction::Enable => as_json(actions::enable(access, &job, request).await),
         BulkAction::Disable => as_json(actions::disable(access, &job, request).await),
         BulkAction::Trigger => {
-            as_json(actions::trigger(access, &job, Ask::default(), request).await)
+            as_json(actions::trigger(access, &job, TriggerRequest::default(), request).await)
         }
         BulkAction::Shutdown => as_json(actions::shutdown(access, &job, request).await),
     }

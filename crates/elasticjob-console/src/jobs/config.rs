@@ -4,8 +4,6 @@
 //! Secrets are shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by
 //! name and never changed.
 
-use std::collections::BTreeMap;
-
 use crate::http::handler::routes;
 use axum::{
     Json,
@@ -13,14 +11,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use elasticjob::{
-    admin::{Admin, Applied, Change, Configuration, Edit, JobDetails, Plan, Version},
-    job::{Handler, Job, JobName, Props},
+    admin::{Admin, ApplyResult, ConfigChange, Configuration, Edit, JobDetails, Plan, Version},
+    job::{Handler, Job, JobName},
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::config_body::ConfigBody;
 use crate::{
     auth::caller::{Administrator, Authorized, ChangeTarget, Viewer, header_text},
     http::{
@@ -30,209 +29,8 @@ use crate::{
     },
 };
 
-/// Replaces a secret.
-const MASK: &str = "***";
-
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(show, put, patch)).routes(routes!(plan))
-}
-
-/// A configuration under Java ElasticJob's names. `null` unsets a property.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = ConfigSent)]
-pub(crate) struct ConfigBody {
-    /// Must equal the name in the path, if present.
-    job_name: Option<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    cron: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    time_zone: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<u32>)]
-    sharding_total_count: PatchField<u32>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    sharding_item_parameters: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    job_parameter: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    monitor_execution: PatchField<bool>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    failover: PatchField<bool>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    misfire: PatchField<bool>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<i32>)]
-    max_time_diff_seconds: PatchField<i32>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<i32>)]
-    reconcile_interval_minutes: PatchField<i32>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    job_sharding_strategy_type: PatchField<String>,
-    #[serde(deserialize_with = "patch_field", alias = "jobExecutorServiceHandlerType")]
-    #[schema(value_type = Option<String>)]
-    job_executor_thread_pool_size_provider_type: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    job_error_handler_type: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<Vec<String>>)]
-    job_listener_types: PatchField<Vec<String>>,
-    /// Configuration of other programs; never changed, whatever is sent.
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Value)]
-    job_extra_configurations: PatchField<Value>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    description: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    props: PatchField<BTreeMap<String, Option<String>>>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    disabled: PatchField<bool>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    overwrite: PatchField<bool>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<String>)]
-    label: PatchField<String>,
-    #[serde(deserialize_with = "patch_field")]
-    #[schema(value_type = Option<bool>)]
-    static_sharding: PatchField<bool>,
-}
-
-/// Omitted, null, or a value.
-type PatchField<T> = Option<Option<T>>;
-
-fn patch_field<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<PatchField<T>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-impl ConfigBody {
-    pub(crate) fn job_name(&self) -> Option<&str> {
-        self.job_name.as_deref()
-    }
-
-    /// Applies the sent properties to `job`; masked secrets are taken from `stored`.
-    fn apply_to(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
-        if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
-            return Err(Problem::invalid(
-                "jobName",
-                format!(
-                    "{name:?} differs from the job of the path, {}; hint: a job cannot be renamed",
-                    job.name
-                ),
-            ));
-        }
-        let fresh = Job::named(job.name.as_str())
-            .map_err(|error| Problem::invalid("jobName", error.to_string()))?;
-        let mut set = |key: &str, value: PatchField<String>| match value {
-            None => Ok(()),
-            Some(Some(text)) if !text.is_empty() => job
-                .set(key, &text)
-                .map_err(|error| Problem::invalid(key, format!("{key}: {}", error.problem))),
-            Some(_) => {
-                match key {
-                    "cron" => job.cron = None,
-                    "timeZone" => job.zone = None,
-                    "shardingTotalCount" => job.shards = fresh.shards,
-                    "shardingItemParameters" => job.items = fresh.items.clone(),
-                    "jobParameter" => job.parameter.clear(),
-                    "monitorExecution" => job.monitor = fresh.monitor,
-                    "failover" => job.failover = fresh.failover,
-                    "misfire" => job.misfire = fresh.misfire,
-                    "maxTimeDiffSeconds" => job.max_time_diff = fresh.max_time_diff,
-                    "reconcileIntervalMinutes" => job.reconcile = fresh.reconcile,
-                    "jobShardingStrategyType" => job.strategy_type = None,
-                    "jobExecutorThreadPoolSizeProviderType" => job.thread_pool_type = None,
-                    "jobErrorHandlerType" => job.error_handler_type = None,
-                    "description" => job.description.clear(),
-                    "disabled" => job.disabled = false,
-                    "overwrite" => job.overwrite = fresh.overwrite,
-                    "label" => job.label = None,
-                    _ => job.resharding = fresh.resharding,
-                }
-                Ok(())
-            }
-        };
-        set("cron", self.cron)?;
-        set("timeZone", self.time_zone)?;
-        set("shardingTotalCount", as_text(self.sharding_total_count))?;
-        set("shardingItemParameters", self.sharding_item_parameters)?;
-        set("jobParameter", self.job_parameter)?;
-        set("monitorExecution", as_text(self.monitor_execution))?;
-        set("failover", as_text(self.failover))?;
-        set("misfire", as_text(self.misfire))?;
-        set("maxTimeDiffSeconds", as_text(self.max_time_diff_seconds))?;
-        set("reconcileIntervalMinutes", as_text(self.reconcile_interval_minutes))?;
-        set("jobShardingStrategyType", self.job_sharding_strategy_type)?;
-        set(
-            "jobExecutorThreadPoolSizeProviderType",
-            self.job_executor_thread_pool_size_provider_type,
-        )?;
-        set("jobErrorHandlerType", self.job_error_handler_type)?;
-        set("description", self.description)?;
-        set("disabled", as_text(self.disabled))?;
-        set("overwrite", as_text(self.overwrite))?;
-        set("label", self.label)?;
-        set("staticSharding", as_text(self.static_sharding))?;
-        if let Some(listeners) = self.job_listener_types {
-            job.listener_types = listeners.unwrap_or_default();
-        }
-        if let Some(props) = self.props {
-            let initial =
-                if base == Base::Merged && props.is_some() { job.props } else { Props::new() };
-            job.props = restore_secrets(props.unwrap_or_default(), initial, stored)?;
-        }
-        Ok(job)
-    }
-}
-
-fn as_text<T: ToString>(value: PatchField<T>) -> PatchField<String> {
-    value.map(|value| value.map(|value| value.to_string()))
-}
-
-/// Applies sent props: `null` removes one, and a mask stands for the stored value.
-fn restore_secrets(
-    sent: BTreeMap<String, Option<String>>,
-    mut props: Props,
-    stored: Option<&Job>,
-) -> Result<Props, Problem> {
-    for (key, value) in sent {
-        let Some(value) = value else {
-            props.remove(&key);
-            continue;
-        };
-        let field = format!("props.{key}");
-        let value = if value == MASK {
-            let stored = stored.and_then(|stored| stored.props.get(&key));
-            stored
-                .ok_or_else(|| {
-                    Problem::invalid(
-                        &field,
-                        format!("{field} is {MASK}, but no value is stored; hint: send the value"),
-                    )
-                })?
-                .to_owned()
-        } else {
-            value
-        };
-        props
-            .set(key, value)
-            .map_err(|error| Problem::invalid(&field, format!("{field}: {}", error.problem)))?;
-    }
-    Ok(props)
 }
 
 /// Returns the configuration; its version is in the `ETag`.
@@ -259,10 +57,10 @@ struct PutQuery {
 /// The stored configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ConfigStored)]
+#[schema(as = StoredConfig)]
 pub(crate) struct StoredConfig {
     #[serde(flatten)]
-    applied: Applied,
+    applied: ApplyResult,
     #[serde(flatten)]
     pub(crate) planned: ConfigPlan,
 }
@@ -270,7 +68,7 @@ pub(crate) struct StoredConfig {
 /// What storing a configuration changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ConfigPlanned)]
+#[schema(as = ConfigPlan)]
 pub(crate) struct ConfigPlan {
     change: ChangeKind,
     differences: Vec<ConfigDifference>,
@@ -289,7 +87,7 @@ enum ChangeKind {
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DifferenceShown)]
+#[schema(as = Difference)]
 struct ConfigDifference {
     key: String,
     stored: Option<String>,
@@ -299,9 +97,9 @@ struct ConfigDifference {
 impl From<&Plan> for ConfigPlan {
     fn from(plan: &Plan) -> Self {
         let (change, differences) = match &plan.change {
-            Change::New => (ChangeKind::New, &[][..]),
-            Change::Changed(differences) => (ChangeKind::Changed, &differences[..]),
-            Change::Same => (ChangeKind::Same, &[][..]),
+            ConfigChange::New => (ChangeKind::New, &[][..]),
+            ConfigChange::Changed(differences) => (ChangeKind::Changed, &differences[..]),
+            ConfigChange::Same => (ChangeKind::Same, &[][..]),
         };
         let differences = differences.iter().map(|difference| ConfigDifference {
             key: difference.key.clone(),
@@ -404,15 +202,20 @@ impl Condition {
             (Some(tag), None) => {
                 let version = tag.trim().trim_matches('"').parse().map(Version);
                 version.map(Self::Version).map_err(|_| {
-                    Problem::new(Code::PreconditionFailed, format!("{tag:?} is not an ETag of a configuration; hint: send the ETag of GET")).with_field("If-Match")
+                    Problem::new(
+                        Code::PreconditionFailed,
+                        format!("{tag:?} is not an ETag of a configuration"),
+                    )
+                    .with_hint("send the ETag of GET")
+                    .with_field("If-Match")
                 })
             }
             (None, Some("*")) => Ok(Self::Absent),
-            (None, None) => Err(Problem::new(
-                Code::PreconditionRequired,
-                "the precondition is missing; hint: If-Match with the ETag of GET, or If-None-Match: * for a new job",
-            )
-            .with_field("If-Match")),
+            (None, None) => {
+                Err(Problem::new(Code::PreconditionRequired, "the precondition is missing")
+                    .with_hint("If-Match with the ETag of GET, or If-None-Match: * for a new job")
+                    .with_field("If-Match"))
+            }
             _ => Err(Problem::invalid("If-Match", "send either If-Match, or If-None-Match: *")),
         }
     }
@@ -429,23 +232,24 @@ impl Condition {
     fn check(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
         match (self, version) {
             (Self::Absent, Some(version)) => {
-                let text = format!(
-                    "job {name} already exists, in version {}; hint: change it with If-Match",
-                    version.0
-                );
-                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
+                let text = format!("job {name} already exists, in version {}", version.0);
+                Err(Problem::new(Code::PreconditionFailed, text)
+                    .with_hint("change it with If-Match")
+                    .with_field(self.header()))
             }
             (Self::Absent, None) => Ok(None),
             (Self::Any | Self::Version(_), None) => {
-                let text = format!("there is no job {name}; hint: create it with If-None-Match: *");
-                Err(Problem::new(Code::NotFound, text))
+                let text = format!("there is no job {name}");
+                Err(Problem::new(Code::NotFound, text).with_hint("create it with If-None-Match: *"))
             }
             (Self::Version(seen), Some(version)) if seen != version => {
                 let text = format!(
-                    "the configuration of job {name} is now in version {}, not {}; hint: read the stored configuration, then decide again",
+                    "the configuration of job {name} is now in version {}, not {}",
                     version.0, seen.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text)
+                    .with_hint("read the stored configuration, then decide again")
+                    .with_field(self.header()))
             }
             (Self::Any | Self::Version(_), version) => Ok(version),
         }
@@ -471,13 +275,12 @@ async fn make_plan(
     seen: Option<Version>,
 ) -> Result<Plan, Problem> {
     let stored = now.and_then(|details| details.configuration.job.as_ref());
-    let fresh =
-        || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", error.to_string()));
+    let fresh = || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", &error));
     let start = match (base, stored) {
         (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
         _ => fresh()?,
     };
-    let mut edit = Edit::of(sent.apply_to(start, base, stored)?);
+    let mut edit = Edit::new(sent.apply_to(start, base, stored)?);
     if let Some(handler) = handler {
         edit = edit.handler(handler);
     }

@@ -10,7 +10,7 @@ use elasticjob::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{
     auth::caller::{Authorized, Operator, Viewer},
     http::{
         extract::{PathInstance, Query},
-        paging::{Order, check_page, loaded_mirror},
+        paging::{Order, loaded_mirror, paged_query},
         problem::Problem,
         state::AppState,
     },
@@ -31,29 +31,15 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(instances)).routes(routes!(shutdown_instance))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct InstancesQuery {
-    /// Part of the id.
-    search: String,
-    /// Sort key: instanceId, serverIp, jobCount, since.
-    #[param(inline)]
-    sort: InstanceOrder,
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// Rows per page.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for InstancesQuery {
-    fn default() -> Self {
-        let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
-        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+paged_query! {
+    struct InstancesQuery {
+        /// Part of the id.
+        search: String = String::new(),
+        /// Sort key: instanceId, serverIp, jobCount, since.
+        #[param(inline)]
+        sort: InstanceOrder = InstanceOrder::InstanceId,
+        #[param(inline)]
+        order: Order = Order::Asc,
     }
 }
 
@@ -96,8 +82,8 @@ async fn instances(
     access: Authorized<Viewer>,
     Query(query): Query<InstancesQuery>,
 ) -> Result<Json<InstancesPage>, Problem> {
-    let (page, page_size) = check_page(query.page, query.page_size)?;
-    Ok(Json(loaded_mirror(&access).await?.seen(|seen| {
+    let requested = query.requested_page()?;
+    Ok(Json(loaded_mirror(&access).await?.read(|seen| {
         let mut matching: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
             for id in outline.instances.iter().filter(|id| id.contains(&query.search)) {
@@ -113,7 +99,7 @@ async fn instances(
             InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
             InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
         });
-        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let rows = requested.rows(&matching);
         let items = rows.map(|(id, jobs)| InstanceRow {
             instance_id: (*id).to_owned(),
             server_ip: server_of(id).to_owned(),
@@ -123,8 +109,8 @@ async fn instances(
         });
         InstancesPage {
             total: matching.len(),
-            page,
-            page_size,
+            page: requested.page,
+            page_size: requested.page_size,
             items: items.collect(),
             as_of: seen.as_of,
             is_current: seen.is_current,

@@ -7,6 +7,7 @@
 pub(crate) mod actions;
 pub(crate) mod bulk;
 pub(crate) mod config;
+pub(crate) mod config_body;
 pub(crate) mod instances;
 pub(crate) mod overview;
 pub(crate) mod routes;

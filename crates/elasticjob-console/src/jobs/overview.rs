@@ -6,7 +6,7 @@ use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::JobStatus,
-    history::{MissedFires, Span, Tally},
+    history::{MissedFires, Span, Totals},
     job::Job,
     schedule::{Schedule, Zone},
 };
@@ -25,7 +25,7 @@ use crate::{
         state::AppState,
     },
 };
-use elasticjob::admin::mirror::Seen;
+use elasticjob::admin::mirror::Snapshot;
 
 /// Limits of the overview.
 const MAX_NEXT: usize = 10;
@@ -83,14 +83,14 @@ struct LastHours {
     /// A run that starts this much after its due time is late.
     late_after_ms: i64,
     #[serde(flatten)]
-    tally: Tally,
+    tally: Totals,
 }
 
 /// Totals over all jobs.
 #[expect(clippy::struct_field_names, reason = "they are the names of the answer")]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Bustling)]
+#[schema(as = ActivityTotals)]
 struct ActivityTotals {
     shard_count: u64,
     running_count: usize,
@@ -104,7 +104,7 @@ struct ActivityTotals {
 /// The next fire of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Due)]
+#[schema(as = UpcomingFire)]
 struct UpcomingFire {
     job_name: String,
     at: Timestamp,
@@ -155,7 +155,7 @@ async fn overview(
     }
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
     let mut overview =
-        loaded_mirror(&access).await?.seen(|seen| Overview::from_mirror(seen, now, &zone));
+        loaded_mirror(&access).await?.read(|seen| Overview::from_mirror(seen, now, &zone));
     match last_hours(&access, query.hours, now).await {
         Ok((last_hours, missed)) => {
             overview.last_hours = Some(last_hours);
@@ -214,18 +214,14 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let incidents = jobs.into_iter().map(|missed| {
         let fires = if missed.count == 1 { "fire" } else { "fires" };
         let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
-        let why = match missed.why.as_str() {
-            "nobody_there" => "no instance was running",
-            _ => "the previous run was still running",
-        };
-        let message = format!("{} {fires} did not run{last}: {why}", missed.count);
+        let message = format!("{} {fires} did not run{last}: {}", missed.count, missed.reason());
         Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
     });
     incidents.collect()
 }
 
 impl Overview {
-    fn from_mirror(seen: &Seen, now: Timestamp, zone: &Zone) -> Self {
+    fn from_mirror(seen: &Snapshot, now: Timestamp, zone: &Zone) -> Self {
         let mut statuses = Statuses::default();
         let (mut servers, mut instances) = (BTreeSet::new(), BTreeSet::new());
         let (mut next, mut incidents) = (Vec::new(), Vec::new());
@@ -275,42 +271,42 @@ impl ActivityTotals {
         let summary = &view.outline.summary;
         self.shard_count += u64::from(summary.shards.unwrap_or(0));
         self.unreadable_count += usize::from(summary.problem.is_some());
-        if let Some(bustle) = view.bustle {
-            self.running_count += bustle.running.len();
-            self.waiting_for_failover_count += bustle.waiting.len();
-            self.misfired_count += bustle.misfired.len();
-            self.disabled_shard_count += bustle.disabled.len();
+        if let Some(activity) = view.activity {
+            self.running_count += activity.running.len();
+            self.waiting_for_failover_count += activity.waiting.len();
+            self.misfired_count += activity.misfired.len();
+            self.disabled_shard_count += activity.disabled.len();
         }
     }
 }
 
 fn incident(view: &JobView<'_>, now: Timestamp, zone: &Zone) -> Option<Incident> {
-    let (outline, bustle) = (view.outline, view.bustle);
+    let (outline, activity) = (view.outline, view.activity);
     let summary = &outline.summary;
     let (kind, message) = if let Some(problem) = &summary.problem {
         (IncidentKind::Unreadable, problem.clone())
-    } else if bustle.is_some_and(|bustle| !bustle.waiting.is_empty()) {
+    } else if activity.is_some_and(|activity| !activity.waiting.is_empty()) {
         (IncidentKind::WaitingForFailover, "shards wait for failover".to_owned())
     } else if summary.status == JobStatus::Crashed {
         (IncidentKind::Crashed, "the job has no instance".to_owned())
     } else if summary.status == JobStatus::ShardingFlag {
-        match outline.departed.first() {
+        match outline.gone_owners.first() {
             Some(owner) => {
                 let message = format!("shards are assigned to {owner}, which is gone");
                 (IncidentKind::OwnerGone, message)
             }
             None => (IncidentKind::ShardingFlag, "shards are not assigned".to_owned()),
         }
-    } else if let (Some(job), Some(bustle)) = (&outline.job, bustle)
-        && let Some(message) = stuck_shard(job, &bustle.running, now, zone)
+    } else if let (Some(job), Some(activity)) = (&outline.job, activity)
+        && let Some(message) = stuck_shard(job, &activity.running, now, zone)
     {
         (IncidentKind::Stuck, message)
     } else if summary.status == JobStatus::Ok
-        && let Some(shards) = summary.shards.filter(|shards| *shards as usize != outline.dealt)
+        && let Some(shards) = summary.shards.filter(|shards| *shards as usize != outline.assigned)
     {
-        let message = format!("{} shards are assigned, {shards} are configured", outline.dealt);
+        let message = format!("{} shards are assigned, {shards} are configured", outline.assigned);
         (IncidentKind::Drift, message)
-    } else if bustle.is_some_and(|bustle| !bustle.misfired.is_empty()) {
+    } else if activity.is_some_and(|activity| !activity.misfired.is_empty()) {
         (IncidentKind::Misfired, "fires came due while shards were running".to_owned())
     } else {
         return None;
@@ -394,7 +390,7 @@ async fn forecast(
     }
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
     let mut forecast = Forecast::empty(now, query.hours, query.buckets);
-    let schedules = loaded_mirror(&access).await?.seen(|seen| {
+    let schedules = loaded_mirror(&access).await?.read(|seen| {
         let enabled =
             seen.jobs.values().filter(|outline| outline.summary.status != JobStatus::Disabled);
         let mut schedules: HashMap<Schedule, u64> = HashMap::new();

@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
-    admin::{Explanation, JobDetails, JobStatus, JobSummary, Outline, Removed, RunsWith, Switched},
+    admin::{
+        Explanation, HandlerInfo, JobDetails, JobStatus, JobSummary, Outline, RemovalResult,
+        SwitchResult,
+    },
     job::Failover,
     schedule::Zone,
 };
@@ -23,12 +26,12 @@ use crate::{
     auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{PathJob, Query, check_shard, parse_timestamp},
-        paging::{Order, check_page, loaded_mirror},
+        paging::{Order, loaded_mirror, paged_query},
         problem::{Code, Problem},
         state::AppState,
     },
 };
-use elasticjob::admin::mirror::{Bustle, Seen};
+use elasticjob::admin::mirror::{Activity, Snapshot};
 
 const MAX_FIRES: usize = 1_000;
 
@@ -71,17 +74,17 @@ pub(crate) struct JobRow {
 impl JobRow {
     pub(crate) fn new(view: &JobView<'_>) -> Self {
         let job = view.outline.job.as_ref();
-        let count = |shards: fn(&Bustle) -> usize| view.bustle.map_or(0, shards);
+        let count = |shards: fn(&Activity) -> usize| view.activity.map_or(0, shards);
         Self {
             summary: JobSummary { next_fire: view.next_fire, ..view.outline.summary.clone() },
             label: job.and_then(|job| job.label.clone()),
             time_zone: job.and_then(|job| job.zone.as_ref()).map(ToString::to_string),
             disabled: job.is_some_and(|job| job.disabled),
             failover: job.is_some_and(|job| job.failover == Failover::TakeOver),
-            running_count: count(|bustle| bustle.running.len()),
-            waiting_for_failover_count: count(|bustle| bustle.waiting.len()),
-            misfired_count: count(|bustle| bustle.misfired.len()),
-            disabled_shard_count: count(|bustle| bustle.disabled.len()),
+            running_count: count(|activity| activity.running.len()),
+            waiting_for_failover_count: count(|activity| activity.waiting.len()),
+            misfired_count: count(|activity| activity.misfired.len()),
+            disabled_shard_count: count(|activity| activity.disabled.len()),
         }
     }
 }
@@ -90,14 +93,14 @@ impl JobRow {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobView<'s> {
     pub(crate) outline: &'s Outline,
-    pub(crate) bustle: Option<&'s Bustle>,
+    pub(crate) activity: Option<&'s Activity>,
     pub(crate) next_fire: Option<Timestamp>,
 }
 
 impl<'s> JobView<'s> {
     pub(crate) fn new(
         outline: &'s Outline,
-        bustle: Option<&'s Bustle>,
+        activity: Option<&'s Activity>,
         now: Timestamp,
         zone: &Zone,
     ) -> Self {
@@ -108,53 +111,37 @@ impl<'s> JobView<'s> {
             }
             outline.job.as_ref()?.schedule(zone)?.next_after(now)
         });
-        Self { outline, bustle, next_fire }
+        Self { outline, activity, next_fire }
     }
 
-    pub(crate) fn all(seen: &'s Seen, now: Timestamp, zone: &Zone) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(
+        seen: &'s Snapshot,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> impl Iterator<Item = Self> {
         seen.jobs
             .iter()
-            .map(move |(name, outline)| Self::new(outline, seen.bustle.get(name), now, zone))
+            .map(move |(name, outline)| Self::new(outline, seen.activity.get(name), now, zone))
     }
 
     fn running(&self) -> usize {
-        self.bustle.map_or(0, |bustle| bustle.running.len())
+        self.activity.map_or(0, |activity| activity.running.len())
     }
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct JobsQuery {
-    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
-    /// negates a term.
-    search: String,
-    /// Only these statuses, separated by commas.
-    #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
-    status: String,
-    /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
-    #[param(inline)]
-    sort: JobOrder,
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// Rows per page.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for JobsQuery {
-    fn default() -> Self {
-        Self {
-            search: String::new(),
-            status: String::new(),
-            sort: JobOrder::JobName,
-            order: Order::Asc,
-            page: 1,
-            page_size: 50,
-        }
+paged_query! {
+    struct JobsQuery {
+        /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
+        /// negates a term.
+        search: String = String::new(),
+        /// Only these statuses, separated by commas.
+        #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
+        status: String = String::new(),
+        /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
+        #[param(inline)]
+        sort: JobOrder = JobOrder::JobName,
+        #[param(inline)]
+        order: Order = Order::Asc,
     }
 }
 
@@ -213,11 +200,11 @@ async fn jobs(
     access: Authorized<Viewer>,
     Query(query): Query<JobsQuery>,
 ) -> Result<Json<JobsPage>, Problem> {
-    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let requested = query.requested_page()?;
     let search: Search = query.search.parse()?;
     let wanted_statuses = parse_statuses(&query.status)?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
-    let page = loaded_mirror(&access).await?.seen(|seen| {
+    let page = loaded_mirror(&access).await?.read(|seen| {
         let mut counted = Statuses::default();
         let mut matching: Vec<JobView<'_>> = JobView::all(seen, now, &zone)
             .filter(|view| search.matches(view))
@@ -228,11 +215,11 @@ async fn jobs(
             .collect();
         // The mirror is ordered by name, and the sort is stable.
         query.order.sort(&mut matching, |one, other| compare(one, other, query.sort));
-        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let rows = requested.rows(&matching);
         JobsPage {
             total: matching.len(),
-            page,
-            page_size,
+            page: requested.page,
+            page_size: requested.page_size,
             items: rows.map(JobRow::new).collect(),
             statuses: counted,
             as_of: seen.as_of,
@@ -247,10 +234,8 @@ fn parse_statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
     words
         .map(|word| {
             crate::jobs::search::status(word).ok_or_else(|| {
-                Problem::invalid(
-                    "status",
-                    format!("{word:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
-                )
+                Problem::invalid("status", format!("{word:?} is not a status"))
+                    .with_hint("OK, DISABLED, CRASHED, SHARDING_FLAG")
             })
         })
         .collect()
@@ -292,32 +277,32 @@ struct RemoveQuery {
 
 /// Removes a job with all its data. Requires an admin.
 #[utoipa::path(delete, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), RemoveQuery),
-    responses((status = 200, body = Removed), (status = 404, body = Problem), (status = 409, body = Problem)))]
+    responses((status = 200, body = RemovalResult), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
     access: Authorized<Administrator>,
     PathJob(job): PathJob,
     Query(RemoveQuery { force }): Query<RemoveQuery>,
-) -> Result<Json<Removed>, Problem> {
+) -> Result<Json<RemovalResult>, Problem> {
     Ok(Json(actions::remove(&access, &job, force).await?))
 }
 
 /// Enables a job on every server.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/enable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = Switched), (status = 404, body = Problem)))]
+    responses((status = 200, body = SwitchResult), (status = 404, body = Problem)))]
 async fn enable(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
-) -> Result<Json<Switched>, Problem> {
+) -> Result<Json<SwitchResult>, Problem> {
     Ok(Json(actions::enable(&access, &job, json!({})).await?))
 }
 
 /// Disables a job on every server, including servers that join later.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/disable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = Switched), (status = 404, body = Problem)))]
+    responses((status = 200, body = SwitchResult), (status = 404, body = Problem)))]
 async fn disable(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
-) -> Result<Json<Switched>, Problem> {
+) -> Result<Json<SwitchResult>, Problem> {
     Ok(Json(actions::disable(&access, &job, json!({})).await?))
 }
 
@@ -352,7 +337,7 @@ async fn explain(
     let at = query.at.as_deref().map(|at| parse_timestamp("at", at)).transpose()?;
     let (admin, shard) = (access.admin().await?, check_shard(query.shard)?);
     Ok(Json(match access.history().await {
-        Ok(history) => admin.explain_with(&history, &job, shard, at).await?,
+        Ok(history) => admin.explain_with_history(&history, &job, shard, at).await?,
         Err(problem) if problem.code == Code::NoHistory => admin.explain(&job, shard, at).await?,
         Err(problem) => admin.explain(&job, shard, at).await?.without_history(&problem.detail),
     }))
@@ -406,11 +391,11 @@ async fn fires(
 }
 
 /// The handler of a job as a search term.
-pub(crate) fn handler_word(runs_with: &RunsWith) -> String {
+pub(crate) fn handler_word(runs_with: &HandlerInfo) -> String {
     match runs_with {
-        RunsWith::Script => "script".to_owned(),
-        RunsWith::Http => "http".to_owned(),
-        RunsWith::Class { class } => class.clone(),
-        RunsWith::Rust { handler } => handler.clone().unwrap_or_else(|| "rust".to_owned()),
+        HandlerInfo::Script => "script".to_owned(),
+        HandlerInfo::Http => "http".to_owned(),
+        HandlerInfo::Class { class } => class.clone(),
+        HandlerInfo::Rust { handler } => handler.clone().unwrap_or_else(|| "rust".to_owned()),
     }
 }

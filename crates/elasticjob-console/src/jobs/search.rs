@@ -6,7 +6,7 @@ use elasticjob::admin::JobStatus;
 
 use super::routes::{JobView, handler_word};
 use crate::http::problem::Problem;
-use elasticjob::admin::mirror::Bustle;
+use elasticjob::admin::mirror::Activity;
 
 const KEYS: &str = "status, label, handler, server, instance, cron, is";
 
@@ -58,14 +58,13 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
         return Ok(Predicate::Word(word.to_lowercase()));
     };
     let lower = value.to_lowercase();
-    let invalid = |text: String| Err(Problem::invalid("search", text));
+    let invalid = |text: String, hint: &str| Err(Problem::invalid("search", text).with_hint(hint));
     Ok(match key {
         "status" => match status(value) {
             Some(status) => Predicate::Status(status),
             None => {
-                return invalid(format!(
-                    "{value:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
-                ));
+                let hint = "OK, DISABLED, CRASHED, SHARDING_FLAG";
+                return invalid(format!("{value:?} is not a status"), hint);
             }
         },
         "label" => Predicate::Label(lower),
@@ -81,15 +80,13 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
             "unreadable" => Predicate::Unreadable,
             "oneoff" | "one-off" => Predicate::OneOff,
             _ => {
-                return invalid(format!(
-                    "is:{value} is unknown; hint: running, disabled, waiting, misfired, unreadable, oneoff"
-                ));
+                let hint = "running, disabled, waiting, misfired, unreadable, oneoff";
+                return invalid(format!("is:{value} is unknown"), hint);
             }
         },
         _ => {
-            return invalid(format!(
-                "{key:?} is not a search key; hint: {KEYS}; quote a word that contains a colon"
-            ));
+            let hint = format!("{KEYS}; quote a word that contains a colon");
+            return invalid(format!("{key:?} is not a search key"), &hint);
         }
     })
 }
@@ -139,7 +136,7 @@ impl Predicate {
         let (outline, summary) = (view.outline, &view.outline.summary);
         let job = outline.job.as_ref();
         let has_activity =
-            |is_idle: fn(&Bustle) -> bool| view.bustle.is_some_and(|it| !is_idle(it));
+            |is_idle: fn(&Activity) -> bool| view.activity.is_some_and(|it| !is_idle(it));
         match self {
             Self::Word(word) => {
                 contains(&summary.name, word) || contains(&summary.description, word)
@@ -148,16 +145,16 @@ impl Predicate {
             Self::Label(label) => {
                 job.and_then(|job| job.label.as_deref()).is_some_and(|text| contains(text, label))
             }
-            Self::Handler(handler) => contains(&handler_word(&summary.runs_with), handler),
+            Self::Handler(handler) => contains(&handler_word(&summary.handler), handler),
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
             Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| contains(text, cron)),
-            Self::Running => has_activity(|bustle| bustle.running.is_empty()),
+            Self::Running => has_activity(|activity| activity.running.is_empty()),
             Self::Disabled => {
                 job.is_some_and(|job| job.disabled) || summary.status == JobStatus::Disabled
             }
-            Self::Waiting => has_activity(|bustle| bustle.waiting.is_empty()),
-            Self::Misfired => has_activity(|bustle| bustle.misfired.is_empty()),
+            Self::Waiting => has_activity(|activity| activity.waiting.is_empty()),
+            Self::Misfired => has_activity(|activity| activity.misfired.is_empty()),
             Self::Unreadable => summary.problem.is_some(),
             Self::OneOff => summary.cron.is_none(),
         }

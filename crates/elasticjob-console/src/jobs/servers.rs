@@ -6,7 +6,7 @@ use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::{ServerDetails, ServerStatus, ServerSummary},
-    job::{Invalid, JobName, server_of},
+    job::{InvalidValue, JobName, server_of},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,12 @@ use crate::{
     auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{PathServer, Query},
-        paging::{Order, check_page, loaded_mirror},
+        paging::{Order, PageRequest, loaded_mirror, paged_query},
         problem::Problem,
         state::AppState,
     },
 };
-use elasticjob::admin::mirror::Seen;
+use elasticjob::admin::mirror::Snapshot;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -34,29 +34,15 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(shutdown))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ServersQuery {
-    /// Part of the address.
-    search: String,
-    /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
-    #[param(inline)]
-    sort: ServerOrder,
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// Rows per page.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for ServersQuery {
-    fn default() -> Self {
-        let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
-        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+paged_query! {
+    struct ServersQuery {
+        /// Part of the address.
+        search: String = String::new(),
+        /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
+        #[param(inline)]
+        sort: ServerOrder = ServerOrder::ServerIp,
+        #[param(inline)]
+        order: Order = Order::Asc,
     }
 }
 
@@ -87,9 +73,9 @@ async fn servers(
     access: Authorized<Viewer>,
     Query(query): Query<ServersQuery>,
 ) -> Result<Json<ServersPage>, Problem> {
-    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let requested = query.requested_page()?;
     let (mut matching, as_of, is_current) =
-        loaded_mirror(&access).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
+        loaded_mirror(&access).await?.read(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     matching.retain(|server| server.address.contains(&query.search));
     // The list is ordered by address, and the sort is stable.
     query.order.sort(&mut matching, |one, other| match query.sort {
@@ -99,13 +85,13 @@ async fn servers(
         ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
     });
     let total = matching.len();
-    let items =
-        matching.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
+    let PageRequest { page, page_size } = requested;
+    let items = requested.rows(matching).collect();
     Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
 }
 
 /// All servers in the mirror.
-pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
+pub(crate) fn all_servers(seen: &Snapshot) -> Vec<ServerSummary> {
     let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
     for (job, outline) in &seen.jobs {
         for (address, status) in &outline.servers {
@@ -154,7 +140,7 @@ pub(crate) struct InJob {
 impl InJob {
     pub(crate) fn name(&self) -> Result<Option<JobName>, Problem> {
         let name = self.job.as_deref().map(str::parse).transpose();
-        name.map_err(|error: Invalid| Problem::invalid("job", error.to_string()))
+        name.map_err(|error: InvalidValue| Problem::invalid("job", &error))
     }
 }
 

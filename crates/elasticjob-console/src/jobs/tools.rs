@@ -62,7 +62,7 @@ async fn next(
         cron: cron(&query.expression)?,
         zone: match query.zone.as_deref().filter(|zone| !zone.is_empty()) {
             Some(zone) => zone.parse().map_err(|error: elasticjob::schedule::ZoneError| {
-                Problem::invalid("zone", error.to_string())
+                Problem::invalid("zone", &error)
             })?,
             None => Zone::from(TimeZone::system()),
         },
@@ -71,7 +71,7 @@ async fn next(
             .as_deref()
             .unwrap_or("default")
             .parse::<Dst>()
-            .map_err(|error| Problem::invalid("dst", error.to_string()))?,
+            .map_err(|error| Problem::invalid("dst", &error))?,
     };
     let after = query
         .after
@@ -81,9 +81,9 @@ async fn next(
 }
 
 fn cron(expression: &str) -> Result<Cron, Problem> {
-    expression.parse().map_err(|error: elasticjob::schedule::CronError| {
-        Problem::invalid("expression", error.to_string())
-    })
+    expression
+        .parse()
+        .map_err(|error: elasticjob::schedule::CronError| Problem::invalid("expression", &error))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -97,7 +97,7 @@ struct CheckQuery {
 
 /// Result of checking a cron expression.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Checked)]
+#[schema(as = CronCheck)]
 struct CronCheck {
     /// The normalized expression.
     cron: String,
@@ -128,7 +128,7 @@ async fn check(_: Caller, Query(query): Query<CheckQuery>) -> Result<Json<CronCh
 /// Input of a shard assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = PlanAsked)]
+#[schema(as = ShardingPlanRequest)]
 struct PlanBody {
     /// Three strategies depend on the job's name.
     job_name: String,

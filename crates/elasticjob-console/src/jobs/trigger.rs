@@ -13,8 +13,8 @@ use std::{
 use crate::http::handler::routes;
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
-    admin::Ask,
-    admin::{Admin, AdminError, Asked, Cancelled},
+    admin::TriggerRequest,
+    admin::{Admin, AdminError, CancellationResult, TriggerResponse},
     job::{JobName, RunId},
     runtime::Monotonic,
 };
@@ -46,7 +46,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// Options of a trigger.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = TriggerAsked)]
+#[schema(as = TriggerRequest)]
 pub(crate) struct TriggerBody {
     /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
@@ -61,13 +61,13 @@ pub(crate) struct TriggerBody {
 /// Triggers a run of a job.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = Option<TriggerBody>,
     params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "A repeated request with the same key is executed once")),
-    responses((status = 200, body = Asked), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = TriggerResponse), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn trigger(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
     headers: HeaderMap,
     OptionalBody(body): OptionalBody<TriggerBody>,
-) -> Result<Json<Asked>, Problem> {
+) -> Result<Json<TriggerResponse>, Problem> {
     let request = serde_json::to_value(&body).unwrap_or_default();
     let at = body.at.as_deref().map(|at| parse_timestamp("at", at)).transpose()?;
     if body.parameter.as_ref().is_some_and(|parameter| parameter.len() > MAX_PARAMETER_BYTES) {
@@ -76,7 +76,12 @@ async fn trigger(
             format!("a parameter has at most {MAX_PARAMETER_BYTES} bytes"),
         ));
     }
-    let mut ask = Ask { at, shards: body.shards, parameter: body.parameter, ..Ask::default() };
+    let mut ask = TriggerRequest {
+        at,
+        shards: body.shards,
+        parameter: body.parameter,
+        ..TriggerRequest::default()
+    };
     let fingerprint = request.to_string();
     let key = header_text(&headers, "idempotency-key");
     if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
@@ -103,7 +108,7 @@ fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
 /// Options of a cancellation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = CancelAsked)]
+#[schema(as = CancelRequest)]
 struct CancelBody {
     /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
@@ -114,12 +119,12 @@ struct CancelBody {
 
 /// Cancels running shards; with `run` only those of that run, a conflict if it is not running. Java instances cannot be cancelled and are listed.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelBody>, params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = CancellationResult), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
     OptionalBody(body): OptionalBody<CancelBody>,
-) -> Result<Json<Cancelled>, Problem> {
+) -> Result<Json<CancellationResult>, Problem> {
     let request = serde_json::to_value(&body).unwrap_or_default();
     let cancelled = access
         .change("job.cancel", ChangeTarget::Job(&job), request, async |admin| match &body.run {
@@ -163,7 +168,7 @@ pub(crate) struct IdempotencyKeys(Mutex<HashMap<String, KeyedTrigger>>);
 struct KeyedTrigger {
     since: Monotonic,
     fingerprint: String,
-    response: Arc<OnceCell<Asked>>,
+    response: Arc<OnceCell<TriggerResponse>>,
 }
 
 impl IdempotencyKeys {
@@ -173,7 +178,7 @@ impl IdempotencyKeys {
         key: String,
         fingerprint: &str,
         now: Monotonic,
-    ) -> Result<Arc<OnceCell<Asked>>, Problem> {
+    ) -> Result<Arc<OnceCell<TriggerResponse>>, Problem> {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|_, keyed| now.saturating_since(keyed.since) < KEY_TTL);
         if keys.len() >= MAX_KEYS
@@ -188,11 +193,9 @@ impl IdempotencyKeys {
             response: Arc::default(),
         });
         if keyed.fingerprint != fingerprint {
-            return Err(Problem::new(
-                Code::Conflict,
-                "this key was used with a different request; hint: use a new key for each request",
-            )
-            .with_field("Idempotency-Key"));
+            return Err(Problem::new(Code::Conflict, "this key was used with a different request")
+                .with_hint("use a new key for each request")
+                .with_field("Idempotency-Key"));
         }
         Ok(Arc::clone(&keyed.response))
     }

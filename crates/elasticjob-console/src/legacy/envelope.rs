@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 
 use super::registry_center::selected_registry;
 use crate::{
-    auth::{
-        accounts::Role,
-        caller::{ACCESS_TOKEN, Authorized, Caller},
-    },
+    auth::caller::{ACCESS_TOKEN, Authorized, Caller, RequiredRole},
     http::{
         problem::{Code, Problem},
         state::AppState,
@@ -56,13 +53,12 @@ impl FromRequestParts<AppState> for LegacyRequest {
 
 impl LegacyRequest {
     /// Responds with data from the selected registry.
-    pub(super) async fn respond<R, T: Serialize>(
+    pub(super) async fn respond<R: RequiredRole, T: Serialize>(
         self,
-        role: Role,
         work: impl AsyncFnOnce(Authorized<R>) -> Result<T, Problem>,
     ) -> Response {
         let format = self.format;
-        let answer = match self.authorize(role) {
+        let answer = match self.authorize() {
             Ok(access) => work(access).await,
             Err(problem) => Err(problem),
         };
@@ -70,13 +66,12 @@ impl LegacyRequest {
     }
 
     /// Performs an action on the selected registry; the response has no data.
-    pub(super) async fn perform<R, T>(
+    pub(super) async fn perform<R: RequiredRole, T>(
         self,
-        role: Role,
         work: impl AsyncFnOnce(Authorized<R>) -> Result<T, Problem>,
     ) -> Response {
         let format = self.format;
-        let done = self.respond(role, async |access| work(access).await.map(|_| true)).await;
+        let done = self.respond(async |access| work(access).await.map(|_| true)).await;
         if format == ResponseFormat::Bare && done.status() == StatusCode::OK {
             return StatusCode::NO_CONTENT.into_response();
         }
@@ -100,8 +95,9 @@ impl LegacyRequest {
         if self.caller.as_ref().is_ok_and(|caller| caller.via.is_ambient()) {
             self.caller = Err(Problem::new(
                 Code::Csrf,
-                "a GET that changes something is not allowed by cookie; hint: POST, or send Access-Token or an API token",
-            ));
+                "a GET that changes something is not allowed by cookie",
+            )
+            .with_hint("POST, or send Access-Token or an API token"));
         }
         self
     }
@@ -115,11 +111,11 @@ impl LegacyRequest {
     }
 
     /// Checks the role in the selected registry, else in the first visible one.
-    fn authorize<R>(self, role: Role) -> Result<Authorized<R>, Problem> {
+    fn authorize<R: RequiredRole>(self) -> Result<Authorized<R>, Problem> {
         let (caller, app) = (self.caller?, self.app);
         let name = selected_registry(&caller, &app)
             .ok_or_else(|| no_such_registry("that is visible to you"))?;
-        let registry = caller.authorize(&app, &name, role)?;
+        let registry = caller.authorize(&app, &name, R::ROLE)?;
         Ok(Authorized::new(caller, app, registry))
     }
 }

@@ -3,7 +3,7 @@
 //! A data source has the name of the registry whose history it is. Java ElasticJob connected to any URL; here the host must be allowed.
 
 use axum::response::Response;
-use elasticjob::history::{ExecutionFilter, Named as NameKind, Span, TraceFilter, from_jdbc};
+use elasticjob::history::{ExecutionFilter, NameKind, Span, TraceFilter, from_jdbc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::{
         caller::{Authorized, Viewer},
     },
     history::{
+        check_text,
         store_routes::{add as add_history, remove as remove_history, test_connection},
         stores::HistoryConnection,
     },
@@ -67,10 +68,10 @@ fn row_range(size: Option<usize>, number: Option<usize>) -> Result<(usize, usize
     let (size, number) = (size.unwrap_or(10), number.unwrap_or(1));
     let end = size.saturating_mul(number);
     if size == 0 || number == 0 || end > MAX_ROW {
-        let text = format!(
-            "pages start at 1 and end at row {MAX_ROW}; hint: limit the time span, or use /api/v1"
+        let text = format!("pages start at 1 and end at row {MAX_ROW}");
+        return Err(
+            Problem::invalid("pageNumber", text).with_hint("limit the time span, or use /api/v1")
         );
-        return Err(Problem::invalid("pageNumber", text));
     }
     Ok((end - size, end))
 }
@@ -83,7 +84,8 @@ fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, P
         Some(Value::String(text)) => parse_timestamp(field, text).map(Some),
         Some(other) => {
             let at = other.as_i64().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-            let invalid = || Problem::invalid(field, "not a timestamp; hint: 2026-11-15T06:36:07Z");
+            let invalid =
+                || Problem::invalid(field, "not a timestamp").with_hint("2026-11-15T06:36:07Z");
             at.ok_or_else(invalid).map(Some)
         }
     }
@@ -91,11 +93,7 @@ fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, P
 
 /// `None` if empty.
 fn optional_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
-    let text = text.filter(|text| !text.is_empty());
-    if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Problem::invalid(field, "the text contains a NUL character"));
-    }
-    Ok(text)
+    check_text(field, text.filter(|text| !text.is_empty()))
 }
 
 /// An execution in the legacy format.
@@ -136,7 +134,7 @@ pub(super) async fn executions(
     body: Result<OptionalBody<ExecutionsBody>, Problem>,
 ) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let OptionalBody(sent) = body?;
             let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = ExecutionFilter {
@@ -176,7 +174,7 @@ pub(super) async fn traces(
     body: Result<OptionalBody<TracesBody>, Problem>,
 ) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let OptionalBody(sent) = body?;
             let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = TraceFilter {
@@ -213,7 +211,7 @@ pub(super) async fn traces(
 
 async fn names(request: LegacyRequest, kind: NameKind, prefix: String) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let prefix = optional_text("prefix", Some(prefix))?.unwrap_or_default();
             Ok(access.history().await?.names(kind, &prefix).await?)
         })
@@ -272,9 +270,8 @@ pub(super) async fn load(request: LegacyRequest) -> Response {
     request
         .respond_globally(async |caller, app| {
             let selected = selected_registry(&caller, &app);
-            let all = app.histories.all();
-            let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
-            let sources = visible.map(|history| {
+            let visible = app.histories.visible_to(&caller);
+            let sources = visible.iter().map(|history| {
                 DataSource::new(history, selected.as_deref() == Some(&*history.name))
             });
             Ok(sources.collect::<Vec<_>>())
@@ -308,9 +305,8 @@ impl DataSourceBody {
         let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (username, password) = (non_empty(&self.username), non_empty(&self.password));
         from_jdbc(&self.url, username.as_deref(), password.as_deref()).map_err(|kind| {
-            let text =
-                format!("{kind} is not supported; hint: jdbc:mysql://… or jdbc:postgresql://…");
-            Problem::invalid("url", text)
+            let text = format!("{kind} is not supported");
+            Problem::invalid("url", text).with_hint("jdbc:mysql://… or jdbc:postgresql://…")
         })
     }
 }

@@ -2,18 +2,16 @@
 
 use axum::response::Response;
 use elasticjob::{
-    admin::Ask,
+    admin::TriggerRequest,
     admin::{JobStatus, ShardStatus},
+    job::{Property, PropertyKind},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::envelope::LegacyRequest;
 use crate::{
-    auth::{
-        accounts::Role,
-        caller::{Administrator, Authorized, Operator, Viewer},
-    },
+    auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{Body, PathJob, PathShard},
         paging::loaded_mirror,
@@ -21,22 +19,10 @@ use crate::{
     },
     jobs::{
         actions,
-        config::{Base, Condition, ConfigBody, store_config},
+        config::{Base, Condition, store_config},
+        config_body::ConfigBody,
     },
 };
-
-/// Keys that a configuration always has in Java ElasticJob's responses, even if unset.
-const ALWAYS_PRESENT: [&str; 9] = [
-    "cron",
-    "timeZone",
-    "label",
-    "jobShardingStrategyType",
-    "jobExecutorThreadPoolSizeProviderType",
-    "jobErrorHandlerType",
-    "jobListenerTypes",
-    "jobExtraConfigurations",
-    "props",
-];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,16 +38,16 @@ struct JobBrief {
 pub(super) async fn count(request: LegacyRequest) -> Response {
     request
         .bare()
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(|seen| seen.jobs.len()))
+        .respond(async |access: Authorized<Viewer>| {
+            Ok(loaded_mirror(&access).await?.read(|seen| seen.jobs.len()))
         })
         .await
 }
 
 pub(super) async fn list(request: LegacyRequest) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(|seen| {
+        .respond(async |access: Authorized<Viewer>| {
+            Ok(loaded_mirror(&access).await?.read(|seen| {
                 let briefs = seen.jobs.values().map(|outline| JobBrief {
                     job_name: outline.summary.name.clone(),
                     status: outline.summary.status,
@@ -78,9 +64,9 @@ pub(super) async fn list(request: LegacyRequest) -> Response {
 
 pub(super) async fn trigger(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
-            actions::trigger(&access, &job, Ask::default(), json!({})).await
+            actions::trigger(&access, &job, TriggerRequest::default(), json!({})).await
         })
         .await
 }
@@ -94,7 +80,7 @@ pub(super) async fn trigger_by_get(
 
 pub(super) async fn enable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::enable(&access, &job, json!({})).await
         })
@@ -103,7 +89,7 @@ pub(super) async fn enable(request: LegacyRequest, job: Result<PathJob, Problem>
 
 pub(super) async fn disable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::disable(&access, &job, json!({})).await
         })
@@ -112,7 +98,7 @@ pub(super) async fn disable(request: LegacyRequest, job: Result<PathJob, Problem
 
 pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::shutdown(&access, &job, json!({})).await
         })
@@ -122,7 +108,7 @@ pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Proble
 /// Removes a job without instances, as Java ElasticJob's console does.
 pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+        .perform(async |access: Authorized<Administrator>| {
             let PathJob(job) = job?;
             actions::remove(&access, &job, false).await
         })
@@ -131,7 +117,7 @@ pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>
 
 pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             let PathJob(job) = job?;
             let details = access.admin().await?.job(&job).await?;
             let Some(stored) = details.configuration.job else {
@@ -141,11 +127,12 @@ pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>
                 ));
             };
             let mut config = stored.to_json();
-            for key in ALWAYS_PRESENT {
-                if config.get(key).is_none() {
-                    config[key] = match key {
-                        "jobListenerTypes" | "jobExtraConfigurations" => json!([]),
-                        "props" => json!({}),
+            // Java ElasticJob's responses have every key, even if it is unset.
+            for property in Property::all() {
+                if config.get(property.key).is_none() {
+                    config[property.key] = match property.kind() {
+                        PropertyKind::List | PropertyKind::Foreign => json!([]),
+                        PropertyKind::Map => json!({}),
                         _ => Value::Null,
                     };
                 }
@@ -161,13 +148,13 @@ pub(super) async fn put_config(
     body: Result<Body<ConfigBody>, Problem>,
 ) -> Response {
     request
-        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+        .perform(async |access: Authorized<Administrator>| {
             let Body(sent) = body?;
             let Some(name) = sent.job_name() else {
                 return Err(Problem::invalid("jobName", "jobName is missing"));
             };
-            let name = name.parse().map_err(|error: elasticjob::job::Invalid| {
-                Problem::invalid("jobName", error.to_string())
+            let name = name.parse().map_err(|error: elasticjob::job::InvalidValue| {
+                Problem::invalid("jobName", &error)
             })?;
             store_config(&access, &name, sent, Base::Stored, None, &Condition::Any).await
         })
@@ -186,7 +173,7 @@ struct ShardBrief {
 
 pub(super) async fn sharding(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             let PathJob(job) = job?;
             let shards = access.admin().await?.shards(&job).await?;
             let shards = shards.into_iter().map(|shard| {
@@ -212,7 +199,7 @@ pub(super) async fn enable_shard(
     item: Result<PathShard, Problem>,
 ) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (PathJob(job), PathShard(item)) = (job?, item?);
             actions::enable_shard(&access, &job, item).await
         })
@@ -225,7 +212,7 @@ pub(super) async fn disable_shard(
     item: Result<PathShard, Problem>,
 ) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (PathJob(job), PathShard(item)) = (job?, item?);
             actions::disable_shard(&access, &job, item).await
         })

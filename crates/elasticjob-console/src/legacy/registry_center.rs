@@ -42,10 +42,8 @@ impl SelectedRegistries {
 /// The registry of a user who has selected none: the first visible one.
 fn default_registry(caller: &Caller, app: &AppState) -> Option<Arc<RegistryConnection>> {
     let first =
-        app.registries.default_registry().filter(|registry| caller.role(&registry.name).is_some());
-    first.or_else(|| {
-        app.registries.all().into_iter().find(|registry| caller.role(&registry.name).is_some())
-    })
+        app.registries.default_entry().filter(|registry| caller.role(&registry.name).is_some());
+    first.or_else(|| app.registries.visible_to(caller).into_iter().next())
 }
 
 /// A registry in the legacy format. Secrets are never sent back.
@@ -88,9 +86,8 @@ pub(super) async fn load(request: LegacyRequest) -> Response {
     request
         .respond_globally(async |caller, app| {
             let selected = selected_registry(&caller, &app);
-            let all = app.registries.all();
-            let visible = all.iter().filter(|registry| caller.role(&registry.name).is_some());
-            let centers = visible.map(|registry| {
+            let visible = app.registries.visible_to(&caller);
+            let centers = visible.iter().map(|registry| {
                 RegistryCenter::new(registry, selected.as_deref() == Some(&*registry.name))
             });
             Ok(centers.collect::<Vec<_>>())
@@ -153,10 +150,8 @@ impl RegistryCenterBody {
             }
         };
         if self.zk_address_list.contains(['@', '/', '?', '#', '%']) {
-            return Err(Problem::invalid(
-                "zkAddressList",
-                "not a list of hosts; hint: zk1:2181,zk2:2181",
-            ));
+            return Err(Problem::invalid("zkAddressList", "not a list of hosts")
+                .with_hint("zk1:2181,zk2:2181"));
         }
         Ok(format!(
             "zookeeper://{user}{}/{}",

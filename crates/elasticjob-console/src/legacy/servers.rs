@@ -9,10 +9,7 @@ use serde::Serialize;
 
 use super::envelope::LegacyRequest;
 use crate::{
-    auth::{
-        accounts::Role,
-        caller::{Administrator, Authorized, Operator, Viewer},
-    },
+    auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{PathJob, PathServer},
         paging::loaded_mirror,
@@ -35,16 +32,16 @@ struct ServerBrief {
 pub(super) async fn count(request: LegacyRequest) -> Response {
     request
         .bare()
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(all_servers).len())
+        .respond(async |access: Authorized<Viewer>| {
+            Ok(loaded_mirror(&access).await?.read(all_servers).len())
         })
         .await
 }
 
 pub(super) async fn list(request: LegacyRequest) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
-            let servers = loaded_mirror(&access).await?.seen(all_servers).into_iter();
+        .respond(async |access: Authorized<Viewer>| {
+            let servers = loaded_mirror(&access).await?.read(all_servers).into_iter();
             let briefs = servers.map(|server| ServerBrief {
                 server_ip: server.address,
                 instances_num: server.instances.len(),
@@ -68,7 +65,7 @@ struct ServerJob {
 
 pub(super) async fn jobs(request: LegacyRequest, server: Result<PathServer, Problem>) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             let PathServer(server) = server?;
             let details = access.admin().await?.server(&server).await?;
             let jobs = details.jobs.into_iter().map(|job| ServerJob {
@@ -92,7 +89,7 @@ fn parse_target(server: Server, job: Option<Job>) -> Result<(String, Option<JobN
 
 async fn enable_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (server, job) = parse_target(server, job)?;
             actions::enable_server(&access, &server, job.as_ref()).await
         })
@@ -101,7 +98,7 @@ async fn enable_server(request: LegacyRequest, server: Server, job: Option<Job>)
 
 async fn disable_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (server, job) = parse_target(server, job)?;
             actions::disable_server(&access, &server, job.as_ref()).await
         })
@@ -110,7 +107,7 @@ async fn disable_server(request: LegacyRequest, server: Server, job: Option<Job>
 
 async fn shutdown_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (server, job) = parse_target(server, job)?;
             actions::shutdown_server(&access, &server, job.as_ref()).await
         })
@@ -119,7 +116,7 @@ async fn shutdown_server(request: LegacyRequest, server: Server, job: Option<Job
 
 async fn remove_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
     request
-        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+        .perform(async |access: Authorized<Administrator>| {
             let (server, job) = parse_target(server, job)?;
             actions::remove_server(&access, &server, job.as_ref()).await
         })
@@ -164,7 +161,7 @@ pub(super) async fn remove_in(request: LegacyRequest, server: Server, job: Job) 
 /// Returns a job's dump. It is read from the registry: the console never connects to an address from a path.
 pub(super) async fn dump(request: LegacyRequest, job: Job) -> Response {
     request
-        .respond::<Administrator, _>(Role::Admin, async |access| {
+        .respond(async |access: Authorized<Administrator>| {
             let PathJob(job) = job?;
             Ok(access.admin().await?.dump(&job).await?)
         })

@@ -1,4 +1,4 @@
-//! A catalog of named URLs: registries, or history stores.
+//! A catalog of named connections: to registries, or to history stores.
 //!
 //! Entries from flags and the configuration file are fixed. If enabled, an administrator may add others at run time: only to allowed hosts, and
 //! stored in a file on this machine. Adding an entry either persists it or fails.
@@ -7,11 +7,15 @@ use std::{
     collections::BTreeMap,
     fmt::Debug,
     fs, io,
+    ops::Deref,
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
+use elasticjob::runtime::Clock;
+
 use crate::{
+    auth::caller::Caller,
     files,
     http::problem::{Code, Problem},
 };
@@ -26,8 +30,8 @@ pub struct AdditionPolicy {
     pub allowed_hosts: Vec<String>,
 }
 
-/// An entry of a [`Catalog`]: a registry or a history store.
-pub(crate) trait CatalogEntry: Debug + Sized {
+/// An entry of a [`Catalog`]: the connection to a registry or to a history store.
+pub(crate) trait CatalogEntry: Debug + Sized + Deref<Target = EntryInfo> {
     /// Plural noun, also the key in the file: `registries`.
     const KIND: &'static str;
     /// The request field that contains the name.
@@ -42,8 +46,6 @@ pub(crate) trait CatalogEntry: Debug + Sized {
 
     /// Validates name and URL; the URL may contain passwords.
     fn new(info: EntryInfo) -> Result<Self, Problem>;
-
-    fn info(&self) -> &EntryInfo;
 
     /// Parses a URL given by an administrator and returns the hosts it leads to; fails for URLs that must not be added.
     fn parse_addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
@@ -74,8 +76,11 @@ impl EntryInfo {
 #[derive(Debug)]
 pub(crate) struct Catalog<T> {
     entries: RwLock<BTreeMap<String, Arc<T>>>,
+    /// The first configured entry.
+    default_name: Option<String>,
     additions: AdditionPolicy,
     file: Option<PathBuf>,
+    clock: Arc<dyn Clock>,
 }
 
 impl<T: CatalogEntry> Catalog<T> {
@@ -84,13 +89,15 @@ impl<T: CatalogEntry> Catalog<T> {
         named: &[(String, String)],
         additions: AdditionPolicy,
         file: Option<PathBuf>,
+        clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
+        let default_name = named.first().map(|(name, _)| name.clone());
         let mut entries = BTreeMap::new();
         for (name, text) in named {
             let entry = T::new(EntryInfo::new(name, text, false))?;
             if entries.insert(name.clone(), Arc::new(entry)).is_some() {
-                let text = format!("{} is defined twice; hint: remove one", T::describe(name));
-                return Err(Problem::invalid(T::FIELD, text));
+                let text = format!("{} is defined twice", T::describe(name));
+                return Err(Problem::invalid(T::FIELD, text).with_hint("remove one"));
             }
         }
         let read_error = |error: io::Error| {
@@ -108,15 +115,30 @@ impl<T: CatalogEntry> Catalog<T> {
                 entries.entry(name).or_insert_with(|| Arc::new(entry));
             }
         }
-        Ok(Self { entries: RwLock::new(entries), additions, file })
+        Ok(Self { entries: RwLock::new(entries), default_name, additions, file, clock })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.read().values().cloned().collect()
     }
 
+    /// The entries of the registries that the caller may see.
+    pub(crate) fn visible_to(&self, caller: &Caller) -> Vec<Arc<T>> {
+        self.read().values().filter(|entry| caller.role(&entry.name).is_some()).cloned().collect()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<Arc<T>> {
         self.read().get(name).cloned()
+    }
+
+    /// The entry to use when a request names none: the first configured one, else the first by name.
+    pub(crate) fn default_entry(&self) -> Option<Arc<T>> {
+        let configured = self.default_name.as_deref().and_then(|name| self.get(name));
+        configured.or_else(|| self.all().into_iter().next())
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     pub(crate) fn additions(&self) -> &AdditionPolicy {
@@ -126,13 +148,12 @@ impl<T: CatalogEntry> Catalog<T> {
     /// Checks whether an administrator may add this URL.
     pub(crate) fn check_addable(&self, text: &str) -> Result<T::Url, Problem> {
         if !self.additions.is_enabled {
-            let text = format!(
-                "adding {} at run time is not enabled; hint: define it with {}, or enable {} in the configuration file",
-                T::KIND,
+            let text = format!("adding {} at run time is not enabled", T::KIND);
+            return Err(Problem::new(Code::Refused, text).with_hint(format!(
+                "define it with {}, or enable {} in the configuration file",
                 T::FLAG,
                 T::CONFIG_TABLE
-            );
-            return Err(Problem::new(Code::Refused, text));
+            )));
         }
         let (url, hosts) = T::parse_addable(text)?;
         let is_listed = |host: &&String| {
@@ -141,11 +162,11 @@ impl<T: CatalogEntry> Catalog<T> {
         match hosts.iter().find(|host| !is_listed(host)) {
             None => Ok(url),
             Some(host) => {
-                let text = format!(
-                    "{host} is not an allowed host; hint: add it to {}.hosts in the configuration file",
+                let text = format!("{host} is not an allowed host");
+                Err(Problem::invalid("url", text).with_hint(format!(
+                    "add it to {}.hosts in the configuration file",
                     T::CONFIG_TABLE
-                );
-                Err(Problem::invalid("url", text))
+                )))
             }
         }
     }
@@ -156,15 +177,14 @@ impl<T: CatalogEntry> Catalog<T> {
         let entry = Arc::new(T::new(EntryInfo::new(name, text, true))?);
         self.change(|entries| {
             if entries.contains_key(name) {
-                let text = format!(
-                    "{} already exists; hint: remove it first, or choose another name",
-                    T::describe(name)
-                );
-                return Err(Problem::new(Code::Conflict, text).with_field(T::FIELD));
+                let text = format!("{} already exists", T::describe(name));
+                return Err(Problem::new(Code::Conflict, text)
+                    .with_hint("remove it first, or choose another name")
+                    .with_field(T::FIELD));
             }
             if entries.len() >= MAX_ENTRIES {
-                let text = format!("there are {MAX_ENTRIES} {} already; hint: remove one", T::KIND);
-                return Err(Problem::new(Code::Refused, text));
+                let text = format!("there are {MAX_ENTRIES} {} already", T::KIND);
+                return Err(Problem::new(Code::Refused, text).with_hint("remove one"));
             }
             entries.insert(name.to_owned(), Arc::clone(&entry));
             Ok(())
@@ -176,12 +196,12 @@ impl<T: CatalogEntry> Catalog<T> {
     pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
         self.change(|entries| match entries.get(name) {
             None => Err(T::not_found(name)),
-            Some(entry) if !entry.info().is_added => {
+            Some(entry) if !entry.is_added => {
                 let text = format!(
-                    "{} is defined by the command line or the configuration file; hint: remove it there",
+                    "{} is defined by the command line or the configuration file",
                     T::describe(name)
                 );
-                Err(Problem::new(Code::Refused, text))
+                Err(Problem::new(Code::Refused, text).with_hint("remove it there"))
             }
             Some(_) => {
                 entries.remove(name);
@@ -199,8 +219,8 @@ impl<T: CatalogEntry> Catalog<T> {
         let mut changed = entries.clone();
         change(&mut changed)?;
         if let Some(path) = &self.file {
-            let added = changed.values().map(|entry| entry.info()).filter(|info| info.is_added);
-            let added: BTreeMap<_, _> = added.map(|info| (&info.name, &info.raw_url)).collect();
+            let added = changed.values().filter(|entry| entry.is_added);
+            let added: BTreeMap<_, _> = added.map(|entry| (&entry.name, &entry.raw_url)).collect();
             files::replace(path, &BTreeMap::from([(T::KIND, added)]))?;
         }
         *entries = changed;

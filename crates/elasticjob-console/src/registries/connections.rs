@@ -5,7 +5,6 @@
 
 use std::{
     ops::Deref,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-use super::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo};
+use super::catalog::{Catalog, CatalogEntry, EntryInfo};
 use crate::http::problem::{Code, Problem};
 
 /// How long a request waits for a connection that is being established.
@@ -29,21 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
 /// All registries.
-#[derive(Debug)]
-pub(crate) struct Registries {
-    catalog: Catalog<RegistryConnection>,
-    /// Used when a request names no registry: the first that was configured.
-    default_name: Option<String>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Deref for Registries {
-    type Target = Catalog<RegistryConnection>;
-
-    fn deref(&self) -> &Catalog<RegistryConnection> {
-        &self.catalog
-    }
-}
+pub(crate) type Registries = Catalog<RegistryConnection>;
 
 /// One registry and the connection to it.
 #[derive(Debug)]
@@ -70,7 +55,7 @@ enum ConnectionState {
 /// State of a connection as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = LineState)]
+#[schema(as = ConnectionStatus)]
 pub(crate) enum ConnectionStatus {
     /// Not used yet.
     Idle,
@@ -82,27 +67,10 @@ pub(crate) enum ConnectionStatus {
 }
 
 impl Registries {
-    /// The configured registries, and those added earlier.
-    pub(crate) fn open(
-        named: &[(String, String)],
-        additions: AdditionPolicy,
-        file: Option<PathBuf>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Problem> {
-        let default_name = named.first().map(|(name, _)| name.clone());
-        Ok(Self { catalog: Catalog::open(named, additions, file)?, default_name, clock })
-    }
-
-    /// The registry to use when a request names none.
-    pub(crate) fn default_registry(&self) -> Option<Arc<RegistryConnection>> {
-        let default_registry = self.default_name.as_deref().and_then(|name| self.get(name));
-        default_registry.or_else(|| self.all().into_iter().next())
-    }
-
     /// The admin connection of a registry; waits briefly while it is being established.
     pub(crate) async fn admin(&self, registry: &Arc<RegistryConnection>) -> Result<Admin, Problem> {
         let mut connection_state = self.connection_state(registry);
-        let deadline = self.clock.monotonic() + CONNECT_TIMEOUT;
+        let deadline = self.clock().monotonic() + CONNECT_TIMEOUT;
         loop {
             let current = connection_state.borrow_and_update().clone();
             match current {
@@ -119,9 +87,9 @@ impl Registries {
                         return Err(no_such_registry(&registry.name));
                     }
                 }
-                () = self.clock.sleep_until(deadline) => {
-                    let text = format!("registry {} does not answer; hint: is ZooKeeper listening there?", registry.name);
-                    return Err(Problem::new(Code::Unreachable, text).with_retry_after(RETRY_PAUSES.1.as_secs()));
+                () = self.clock().sleep_until(deadline) => {
+                    let text = format!("registry {} does not answer", registry.name);
+                    return Err(Problem::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?").with_retry_after(RETRY_PAUSES.1.as_secs()));
                 }
             }
         }
@@ -140,7 +108,7 @@ impl Registries {
                 registry.url.clone(),
                 registry.connection_state.clone(),
                 Arc::clone(&registry.mirror),
-                Arc::clone(&self.clock),
+                Arc::clone(self.clock()),
             ));
             *task = Some(tasks);
         }
@@ -173,12 +141,10 @@ impl CatalogEntry for RegistryConnection {
                 .all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
             && name.chars().any(|character| character.is_ascii_alphanumeric());
         if !is_valid {
-            return Err(Problem::invalid(
-                "name",
-                format!(
-                    "{name:?} is not a valid registry name; hint: letters, digits, dots, dashes and underscores, at most 64 characters"
-                ),
-            ));
+            return Err(Problem::invalid("name", format!("{name:?} is not a valid registry name"))
+                .with_hint(
+                    "letters, digits, dots, dashes and underscores, at most 64 characters",
+                ));
         }
         Ok(Self {
             url: parse_url(&info.raw_url)?,
@@ -189,23 +155,15 @@ impl CatalogEntry for RegistryConnection {
         })
     }
 
-    fn info(&self) -> &EntryInfo {
-        &self.info
-    }
-
     fn parse_addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
         let url = parse_url(text)?;
         let RegistryUrl::ZooKeeper(settings) = &url else {
-            return Err(Problem::invalid(
-                "url",
-                "a memory: registry exists in one process only; hint: zookeeper://host:2181/namespace",
-            ));
+            return Err(Problem::invalid("url", "a memory: registry exists in one process only")
+                .with_hint("zookeeper://host:2181/namespace"));
         };
         if settings.tls.is_some() {
-            return Err(Problem::invalid(
-                "url",
-                "a zookeepers:// URL reads files of this machine; hint: define it with --registry or in the configuration file",
-            ));
+            return Err(Problem::invalid("url", "a zookeepers:// URL reads files of this machine")
+                .with_hint("define it with --registry or in the configuration file"));
         }
         let hosts = settings.servers.iter().map(|server| server.host.clone()).collect();
         Ok((url, hosts))
@@ -227,7 +185,7 @@ impl RegistryConnection {
             ConnectionState::Idle => (ConnectionStatus::Idle, None),
             ConnectionState::Connecting => (ConnectionStatus::Connecting, None),
             ConnectionState::Up(..)
-                if self.mirror.seen(|seen| seen.as_of.is_some() && !seen.is_current) =>
+                if self.mirror.read(|seen| seen.as_of.is_some() && !seen.is_current) =>
             {
                 (ConnectionStatus::Down, Some("connection lost, reconnecting".to_owned()))
             }
@@ -258,13 +216,10 @@ async fn maintain_connection(
             Err(error) => {
                 tracing::debug!(registry = %url, %error, "registry unreachable, retrying");
                 let problem = problem::Problem::of(&error);
-                connection_state.send_replace(ConnectionState::Down(match problem.hint {
-                    Some(hint) => format!("{}; hint: {hint}", problem.message),
-                    None => problem.message,
-                }));
+                connection_state.send_replace(ConnectionState::Down(problem.to_string()));
             }
         }
-        mirror.cut_off();
+        mirror.mark_disconnected();
         clock.sleep_until(clock.monotonic() + pause).await;
         pause = (pause * 2).min(RETRY_PAUSES.1);
     }
@@ -274,31 +229,29 @@ async fn maintain_connection(
 async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
     while let Err(error) = mirror.follow(admin).await {
         tracing::warn!(%error, "registry watch failed, retrying");
-        mirror.cut_off();
+        mirror.mark_disconnected();
         clock.sleep_until(clock.monotonic() + RETRY_PAUSES.1).await;
     }
 }
 
 fn parse_url(url: &str) -> Result<RegistryUrl, Problem> {
     url.parse().map_err(|error: UrlError| {
-        let text = format!("registry URL: {}; hint: for example {}", error.problem, error.example);
-        Problem::invalid("url", text)
+        let text = format!("registry URL: {}", error.problem);
+        Problem::invalid("url", text).with_hint(format!("for example {}", error.example))
     })
 }
 
 /// Also for registries that the caller may not see: the message must not tell which.
 pub(crate) fn no_such_registry(name: &str) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is no registry {name}; hint: GET /api/v1/registries lists them"),
-    )
+    Problem::new(Code::NotFound, format!("there is no registry {name}"))
+        .with_hint("GET /api/v1/registries lists them")
 }
 
 #[cfg(test)]
 mod tests {
     use elasticjob::runtime::SystemClock;
 
-    use super::*;
+    use super::{super::catalog::AdditionPolicy, *};
 
     fn open(additions: AdditionPolicy) -> Registries {
         Registries::open(&[], additions, None, Arc::new(SystemClock)).unwrap()

@@ -56,9 +56,9 @@ async fn events(
     access: Authorized<Viewer>,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, Problem> {
-    let changes = access.registry.mirror.listen();
+    let changes = access.registry.mirror.subscribe();
     let runs = access.app.histories.subscribe(&access.registry.name);
-    let is_connected = loaded_mirror(&access).await?.seen(|seen| seen.is_current);
+    let is_connected = loaded_mirror(&access).await?.read(|seen| seen.is_current);
     let next_heartbeat = access.app.clock.monotonic() + HEARTBEAT;
     let stream_state = EventStream {
         next_heartbeat,
@@ -169,22 +169,22 @@ impl EventStream {
             Change::Job(name, outline) => {
                 let now = self.app.clock.now();
                 let row = outline.map(|outline| {
-                    mirror.seen(|seen| {
-                        let bustle = seen.bustle.get(&name);
-                        JobRow::new(&JobView::new(&outline, bustle, now, &self.zone))
+                    mirror.read(|seen| {
+                        let activity = seen.activity.get(&name);
+                        JobRow::new(&JobView::new(&outline, activity, now, &self.zone))
                     })
                 });
                 Some(sse_event("job", &json!({ "jobName": name, "job": row })))
             }
             Change::Shards(name) => {
-                let bustle =
-                    mirror.seen(|seen| seen.bustle.get(&name).cloned()).unwrap_or_default();
+                let activity =
+                    mirror.read(|seen| seen.activity.get(&name).cloned()).unwrap_or_default();
                 Some(sse_event(
                     "shards",
                     &json!({
                         "jobName": name,
-                        "runningItems": bustle.running.keys().collect::<Vec<_>>(),
-                        "waitingForFailoverItems": bustle.waiting,
+                        "runningItems": activity.running.keys().collect::<Vec<_>>(),
+                        "waitingForFailoverItems": activity.waiting,
                     }),
                 ))
             }

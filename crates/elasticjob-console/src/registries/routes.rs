@@ -40,7 +40,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// A registry and the state of its connection.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RegistryShown)]
+#[schema(as = Registry)]
 pub(crate) struct RegistryInfo {
     name: String,
     /// The password is masked.
@@ -65,7 +65,7 @@ impl RegistryInfo {
             state,
             problem,
             is_added: registry.is_added,
-            job_count: registry.mirror.seen(|seen| seen.as_of.map(|_| seen.jobs.len())),
+            job_count: registry.mirror.read(|seen| seen.as_of.map(|_| seen.jobs.len())),
             role: caller.role(&registry.name),
         }
     }
@@ -74,15 +74,14 @@ impl RegistryInfo {
 /// Lists the registries that the caller may see.
 #[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryInfo]), (status = 401, body = Problem)))]
 async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<RegistryInfo>> {
-    let all = app.registries.all();
-    let visible = all.iter().filter(|registry| caller.role(&registry.name).is_some());
-    Json(visible.map(|registry| RegistryInfo::new(registry, &caller)).collect())
+    let visible = app.registries.visible_to(&caller);
+    Json(visible.iter().map(|registry| RegistryInfo::new(registry, &caller)).collect())
 }
 
 /// A registry to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = RegistryAsked)]
+#[schema(as = RegistryRequest)]
 struct RegistryBody {
     name: String,
     /// `zookeeper://[user:password@]host[:2181],…/namespace`, allowed hosts only.
@@ -118,7 +117,7 @@ pub(crate) fn add_registry(
 /// A registry to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = RegistryTried)]
+#[schema(as = RegistryTestRequest)]
 struct RegistryTestBody {
     url: String,
 }
@@ -126,7 +125,7 @@ struct RegistryTestBody {
 /// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RegistryTrial)]
+#[schema(as = RegistryTest)]
 struct RegistryTestResult {
     is_reachable: bool,
     /// Number of jobs.

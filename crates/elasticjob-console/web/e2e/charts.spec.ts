@@ -1,27 +1,27 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
 
-import { expect, home, send, test } from "./person";
+import { baseUrl, callApi, expect, test } from "./fixtures";
 
-/** What a chart's legend counts under this word. */
-async function counted(page: Page, chart: string, word: string): Promise<number> {
+/** The count of a layer in a chart's legend. */
+async function legendCount(page: Page, chart: string, word: string): Promise<number> {
   const figure = page.getByRole("figure", { name: chart });
   const text = await figure.getByRole("listitem").filter({ hasText: word }).first().innerText();
   return Number(/([\d,]+)\s*$/.exec(text)?.[1]?.replace(/,/g, "") ?? "0");
 }
 
-test("what ran is charted, and moves while one looks at it", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
-  const outcomes = root.getByRole("figure", { name: "Runs by how they ended" });
+test("the chart of recent runs is updated live", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev`);
+  const outcomes = root.getByRole("figure", { name: "Runs by outcome" });
   await expect(outcomes.locator("canvas")).toBeVisible();
-  await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
+  await expect(root.getByRole("figure", { name: "Longest start delay" })).toBeVisible();
 
-  const before = await counted(root, "Runs by how they ended", "done");
-  await send(root, "POST", "/r/dev/jobs/load/trigger");
+  const before = await legendCount(root, "Runs by outcome", "done");
+  await callApi(root, "POST", "/r/dev/jobs/load/trigger");
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "done"), { timeout: 10_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);
-  // Something was drawn, and not in one colour.
+  // The canvas has several colours, so something was drawn.
   const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
     const drawn = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height);
     return drawn ? new Set(new Uint32Array(drawn.data.buffer)).size : 0;
@@ -29,67 +29,67 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
   expect(colours).toBeGreaterThan(5);
 });
 
-test("a chart is a table for those who want it so, and a failed piece leads to its runs", async ({
-  root,
-}) => {
-  await root.goto(`${home()}/r/dev`);
+test("a chart can be shown as a table that links to failed runs", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev`);
   // The job flaky fails twice a minute.
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
-  await root.getByRole("button", { name: "Runs by how they ended: table" }).click();
-  const table = root.getByRole("region", { name: "Runs by how they ended: table" });
+  await root.getByRole("button", { name: "Runs by outcome: table" }).click();
+  const table = root.getByRole("region", { name: "Runs by outcome: table" });
   const { violations } = await new AxeBuilder({ page: root }).include("figure").analyze();
   expect(violations).toEqual([]);
 
-  // The column after the time counts what failed.
+  // The column after the time counts failed runs.
   const counts = root.locator("td:nth-child(2)").filter({ hasText: /^[1-9]/ });
   await table.getByRole("row").filter({ has: counts }).first().getByRole("link").click();
   await expect(root.getByRole("heading", { name: "Runs", level: 1 })).toBeVisible();
-  const asked = new URL(root.url()).searchParams;
-  expect(asked.get("state")).toBe("failed");
-  const [from, to] = [asked.get("from"), asked.get("to")].map((at) => Date.parse(at ?? ""));
+  const parameters = new URL(root.url()).searchParams;
+  expect(parameters.get("state")).toBe("failed");
+  const [from, to] = [parameters.get("from"), parameters.get("to")].map((at) =>
+    Date.parse(at ?? ""),
+  );
   expect((to ?? 0) - (from ?? 0)).toBe(60_000);
 });
 
-test("a bar is clicked, and leads to what failed then", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
+test("a bar links to the failed runs of its period", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev`);
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
-  const plot = root.getByRole("figure", { name: "Runs by how they ended" }).locator(".u-over");
+  const plot = root.getByRole("figure", { name: "Runs by outcome" }).locator(".u-over");
   const box = await plot.boundingBox();
-  if (!box) throw new Error("the plot is not to be seen");
-  // From the newest piece to older ones, until one has failed runs.
-  for (let piece = 0.5; piece < 5; piece += 1) {
-    await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
-    if ((await counted(root, "Runs by how they ended", "failed")) > 0) break;
+  if (!box) throw new Error("the plot is not visible");
+  // From the newest bar to older ones, until one has failed runs.
+  for (let bar = 0.5; bar < 5; bar += 1) {
+    await root.mouse.move(box.x + box.width * (1 - bar / 60), box.y + box.height / 2);
+    if ((await legendCount(root, "Runs by outcome", "failed")) > 0) break;
   }
   await root.mouse.down();
   await root.mouse.up();
   await expect(root).toHaveURL(/\/runs\?.*state=failed/);
 });
 
-test("how far back is chosen stands in the URL, and holds for the tiles too", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
-  const range = root.getByRole("radiogroup", { name: "How far to look back" });
+test("the time range is kept in the URL and applies to the tiles", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev`);
+  const range = root.getByRole("radiogroup", { name: "Time range" });
   await range.getByText("7 d").click();
   await expect(root).toHaveURL(/range=7d/);
 
   await root.reload();
 
   await expect(range.getByRole("radio", { name: "7 d" })).toBeChecked();
-  const answered = await root.request.get(`${home()}/api/v1/r/dev/overview?hours=168`);
+  const answered = await root.request.get(`${baseUrl()}/api/v1/r/dev/overview?hours=168`);
   const { lastHours } = (await answered.json()) as { lastHours: { missed: number } };
   await expect(root.locator("[data-tile]").filter({ hasText: "Missed" })).toContainText(
     String(lastHours.missed),
   );
 });
 
-test("the tile of what was late leads to how late it was", async ({ root }) => {
+test("the tile Late links to the start delay chart", async ({ root }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
-  await root.goto(`${home()}/r/dev?range=6h`);
-  const chart = root.getByRole("figure", { name: "How late the latest began" });
+  await root.goto(`${baseUrl()}/r/dev?range=6h`);
+  const chart = root.getByRole("figure", { name: "Longest start delay" });
   await expect(chart).toBeVisible();
   await expect(chart).not.toBeInViewport({ ratio: 0.9 });
 
@@ -99,7 +99,7 @@ test("the tile of what was late leads to how late it was", async ({ root }) => {
   await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
 });
 
-test("what is cut or estimated says so", async ({ root }) => {
+test("truncated and estimated data is marked", async ({ root }) => {
   const incidents = Array.from({ length: 50 }, (_, number) => ({
     jobName: `job-${number}`,
     kind: "crashed",
@@ -108,8 +108,8 @@ test("what is cut or estimated says so", async ({ root }) => {
   let incidentCount = 1_234;
   await root.route("**/api/v1/r/dev/overview*", async (route) => {
     const response = await route.fetch();
-    const seen = (await response.json()) as Record<string, unknown>;
-    await route.fulfill({ response, json: { ...seen, incidents, incidentCount } });
+    const overview = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...overview, incidents, incidentCount } });
   });
   let isEstimated = true;
   await root.route("**/api/v1/r/dev/forecast*", async (route) => {
@@ -117,26 +117,24 @@ test("what is cut or estimated says so", async ({ root }) => {
     const heat = (await response.json()) as Record<string, unknown>;
     await route.fulfill({ response, json: { ...heat, isEstimated } });
   });
-  await root.goto(`${home()}/r/dev`);
-  await expect(root.getByText("Of 1,234, the gravest 50.")).toBeVisible();
+  await root.goto(`${baseUrl()}/r/dev`);
+  await expect(root.getByText("The 50 most severe of 1,234 problems.")).toBeVisible();
   await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
 
   incidentCount = 50;
   isEstimated = false;
   await root.reload();
   await expect(root.getByRole("button", { name: "42 more" })).toBeVisible();
-  await expect(root.getByText(/the gravest/)).toHaveCount(0);
+  await expect(root.getByText(/most severe of/)).toHaveCount(0);
   await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
 });
 
-test("a job's last runs stand beside it, and a new one is put there by itself", async ({
-  root,
-}) => {
+test("recent runs of a job are listed and updated by events", async ({ root }) => {
   const requests: string[] = [];
   root.on("request", (request) => {
     if (request.url().includes("/figures?")) requests.push(request.url());
   });
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   const spark = root.locator('[data-job="greet"] [data-spark]');
   await expect(spark).toHaveAttribute("aria-label", /The last \d+ runs?: .*done/);
   const newest = () => spark.locator("path").last().getAttribute("d");
@@ -148,17 +146,17 @@ test("a job's last runs stand beside it, and a new one is put there by itself", 
     .poll(async () => [await newest(), await drawn()], { timeout: 25_000 })
     .not.toEqual(before);
 
-  // It was told, not asked for.
+  // The run came as an event, without another request.
   expect(requests.length).toBeLessThanOrEqual(2);
   await spark.click();
   await expect(root).toHaveURL(/\/runs\?job=greet/);
 });
 
-test("rounds begin with what was, go on live, and each leads to its run", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
-  const cells = root.getByRole("region", { name: "Rounds" }).getByRole("link");
+test("the run history shows recorded runs, is updated live and links to runs", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
+  const cells = root.getByRole("region", { name: "Run history" }).getByRole("link");
   await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);
-  const newest = () => cells.first().locator("xpath=ancestor::tr").getByRole("link").count();
+  const newest = () => cells.first().locator("xpath=../..").getByRole("link").count();
   const before = await newest();
   await expect.poll(newest, { timeout: 25_000 }).toBeGreaterThan(before);
   await expect(root.locator("[data-figures]")).toContainText("Last success");

@@ -1,34 +1,32 @@
-import { expect, home, said, send, test } from "./person";
+import { baseUrl, callApi, expect, expectNotification, test } from "./fixtures";
 
-test("a job is disabled after saying what that means, and enabled again", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/load`);
+test("a job is disabled after confirmation and enabled again", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Disable", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
-  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await expect(dialog).toContainText("It does not run on schedule until it is enabled.");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await said(root, "load is disabled");
+  await expectNotification(root, "load disabled");
 
   await root.getByRole("button", { name: "Enable", exact: true }).click();
-  await said(root, "load is enabled");
+  await expectNotification(root, "load enabled");
   await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
 });
 
-test("a chosen shard is triggered, with a parameter of its own", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+test("a selected shard is triggered with a parameter", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger greet" });
-  await dialog.getByText("these", { exact: true }).click();
+  await dialog.getByText("selected shards", { exact: true }).click();
   await expect(dialog.getByRole("button", { name: "Trigger" })).toBeDisabled();
   await dialog.getByText("1 · Shanghai").click();
   await dialog.getByLabel("Parameter for this run").fill("again");
   await dialog.getByRole("button", { name: "Trigger" }).click();
-  await said(root, /greet: 1 instance asked/);
+  await expectNotification(root, /greet: triggered on 1 instance/);
 });
 
-test("what is tried again after a failure is the same wish, and plain http is enough", async ({
-  root,
-}) => {
-  // Over plain http a browser has no randomUUID.
+test("a retried trigger has the same idempotency key, also over plain HTTP", async ({ root }) => {
+  // Browsers have no randomUUID over plain HTTP.
   await root.addInitScript(() => Reflect.deleteProperty(Crypto.prototype, "randomUUID"));
   const keys: (string | undefined)[] = [];
   await root.route("**/jobs/load/trigger", async (route) => {
@@ -37,25 +35,25 @@ test("what is tried again after a failure is the same wish, and plain http is en
     const problem = { code: "refused", detail: "the line broke" };
     return route.fulfill({ status: 409, json: problem });
   });
-  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const trigger = root.getByRole("dialog").getByRole("button", { name: "Trigger" });
   await trigger.click();
-  await said(root, "the line broke");
+  await expectNotification(root, "the line broke");
   await trigger.click();
 
-  await said(root, /load: \d instances? asked/);
+  await expectNotification(root, /load: triggered on \d instances?/);
   expect(keys).toHaveLength(2);
   expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
   expect(keys[1]).toBe(keys[0]);
 });
 
-test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+test("a menu is operated by keys and returns the focus", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const more = root.getByRole("button", { name: "More" });
   await more.focus();
   await root.keyboard.press("Enter");
-  await expect(root.getByRole("menuitem", { name: "Cancel what runs" })).toBeFocused();
+  await expect(root.getByRole("menuitem", { name: "Cancel current run" })).toBeFocused();
   await root.keyboard.press("ArrowDown");
   await expect(root.getByRole("menuitem", { name: "Shut down" })).toBeFocused();
   await root.keyboard.press("Escape");
@@ -63,8 +61,8 @@ test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
   await expect(more).toBeFocused();
 });
 
-test("a shard is switched off and on, where it is shown", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/ping`);
+test("a shard is disabled and enabled in its row", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');
   await row.getByRole("button", { name: "Disable shard 1" }).click();
   await expect(row).toContainText("disabled");
@@ -72,7 +70,7 @@ test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await expect(row).not.toContainText("disabled");
 });
 
-test("what holds of a job is said in words, whatever may happen", async ({ root }) => {
+test("settings of a job are described in words", async ({ root }) => {
   await root.route("**/api/v1/r/dev/jobs/greet", async (route) => {
     const response = await route.fetch();
     const job = (await response.json()) as { config: { properties: { props: unknown } } };
@@ -83,18 +81,16 @@ test("what holds of a job is said in words, whatever may happen", async ({ root 
     };
     await route.fulfill({ response, json: job });
   });
-  await root.goto(`${home()}/r/dev/jobs/greet`);
-  const holds = root.locator("dl").filter({ hasText: "If an instance dies" });
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
+  const holds = root.locator("dl").filter({ hasText: "Failover" });
 
-  await expect(holds).toContainText("all of the last 6h run later, in order");
-  await expect(holds).toContainText("runs to its end, and counts as fenced off");
-  await expect(holds).toContainText("as Quartz does");
+  await expect(holds).toContainText("all fires missed in the last 6h run later, in order");
+  await expect(holds).toContainText("the attempt finishes and counts as fenced");
+  await expect(holds).toContainText("same as Quartz");
 });
 
-test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
-  root,
-}) => {
-  await root.goto(`${home()}/r/dev/jobs/flaky/config`);
+test("a configuration is validated while typing and reviewed before saving", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/flaky/config`);
   const description = root.getByRole("textbox", { name: "Description" });
   await root.getByLabel("Cron").fill("0 0 99 * * ?");
   await expect(root.getByText(/99/).filter({ hasText: "cron" })).toBeVisible();
@@ -105,10 +101,10 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await root.getByRole("button", { name: "Review changes" }).click();
   const dialog = root.getByRole("dialog", { name: "Change flaky" });
   await expect(dialog.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
-  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.getByRole("button", { name: "Save" }).click();
 
-  await said(root, /Stored as version/);
-  await root.goto(`${home()}/audit`);
+  await expectNotification(root, /Saved as version/);
+  await root.goto(`${baseUrl()}/audit`);
   const entry = root.getByRole("row").filter({ hasText: "job.config" }).first();
   await expect(entry).toContainText("flaky");
   await entry.getByRole("button", { name: "Details" }).click();
@@ -116,21 +112,21 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
 });
 
-test("what is stored is what was shown, however fast one is", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/load/config`);
+test("only the reviewed configuration can be saved", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("first");
   await expect(root.getByText("1 change")).toBeVisible();
-  // At no time may something be stored that is not what the dialog shows.
+  // Save must never be enabled while the dialog shows an outdated configuration.
   await root.evaluate(() => {
-    const seen: string[] = [];
-    (window as unknown as { seen: string[] }).seen = seen;
+    const enabledWith: string[] = [];
+    (window as unknown as { enabledWith: string[] }).enabledWith = enabledWith;
     new MutationObserver(() => {
       const dialog = document.querySelector('[role="dialog"]');
       const store = [...(dialog?.querySelectorAll("button") ?? [])].find(
-        (button) => button.textContent === "Store",
+        (button) => button.textContent === "Save",
       );
-      if (store && !store.disabled) seen.push(dialog?.textContent ?? "");
+      if (store && !store.disabled) enabledWith.push(dialog?.textContent ?? "");
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
   });
 
@@ -138,15 +134,17 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
   await label.press("Enter");
   const dialog = root.getByRole("dialog", { name: "Change load" });
   await expect(dialog).toContainText("second");
-  await expect(dialog.getByRole("button", { name: "Store" })).toBeEnabled();
+  await expect(dialog.getByRole("button", { name: "Save" })).toBeEnabled();
 
-  const shown = await root.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  const shown = await root.evaluate(
+    () => (window as unknown as { enabledWith: string[] }).enabledWith,
+  );
   expect(shown.length).toBeGreaterThan(0);
   expect(shown.filter((text) => text.includes("first"))).toEqual([]);
 });
 
-test("a look that failed takes nobody's page away", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+test("a failed refetch keeps the page and the edits", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("half typed");
   await expect(root.getByText("1 change")).toBeVisible();
@@ -155,13 +153,13 @@ test("a look that failed takes nobody's page away", async ({ root }) => {
     route.request().method() === "GET" ? route.fulfill(refused) : route.continue(),
   );
 
-  // Whoever comes back to the page looks again at everything.
+  // Returning to the page refetches everything.
   await expect(async () => {
-    const look = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
+    const refetch = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
     await root.evaluate(() =>
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true })),
     );
-    await look;
+    await refetch;
   }).toPass();
 
   await expect(label).toHaveValue("half typed");
@@ -169,20 +167,20 @@ test("a look that failed takes nobody's page away", async ({ root }) => {
   await expect(root.getByRole("button", { name: "Review changes" })).toBeEnabled();
 });
 
-test("whoever was slower is told, and keeps what they typed", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+test("a version conflict is shown and keeps the edits", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("mine");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await send(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
+  await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
 
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 
-  await expect(root.getByText(/Somebody stored version/)).toBeVisible();
-  await root.getByRole("button", { name: "Take theirs, keep my edits" }).click();
+  await expect(root.getByText(/has been saved in the meantime/)).toBeVisible();
+  await root.getByRole("button", { name: "Load it and keep my edits" }).click();
   await expect(label).toHaveValue("mine");
   await expect(root.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
-  await said(root, /Stored as version/);
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await expectNotification(root, /Saved as version/);
 });

@@ -1,11 +1,11 @@
-import { expect, home, said, send, test } from "./person";
+import { baseUrl, callApi, expect, expectNotification, test } from "./fixtures";
 
 test.beforeEach(async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 
-test("a search finds by words and by key, and says what it does not know", async ({ root }) => {
+test("a search finds jobs by words and keys and rejects unknown keys", async ({ root }) => {
   const search = root.getByRole("searchbox", { name: "Search jobs" });
   await root.keyboard.press("/");
   await expect(search).toBeFocused();
@@ -17,10 +17,10 @@ test("a search finds by words and by key, and says what it does not know", async
 
   await search.fill("colour:red");
   await expect(root.getByText(/is not a search key/)).toBeVisible();
-  await expect(root.getByText("No job fits")).toHaveCount(0);
+  await expect(root.getByText("No matching jobs")).toHaveCount(0);
 
   await search.fill("no such job anywhere");
-  await expect(root.getByText("No job fits")).toBeVisible();
+  await expect(root.getByText("No matching jobs")).toBeVisible();
   await root.getByRole("button", { name: "Show all" }).click();
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
@@ -28,9 +28,9 @@ test("a search finds by words and by key, and says what it does not know", async
 test("a search typed just before Show all does not come back", async ({ root }) => {
   const search = root.getByRole("searchbox", { name: "Search jobs" });
   await search.fill("no such job anywhere");
-  await expect(root.getByText("No job fits")).toBeVisible();
+  await expect(root.getByText("No matching jobs")).toBeVisible();
 
-  // The clock stands still, so what was typed is not applied before the click.
+  // The clock is stopped, so the typed text is not applied before the click.
   await root.clock.install();
   await root.clock.pauseAt(Date.now() + 1000);
   await search.fill("no such job nowhere");
@@ -40,7 +40,7 @@ test("a search typed just before Show all does not come back", async ({ root }) 
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 
-test("many jobs are switched at once, and the list shows it by itself", async ({ root }) => {
+test("bulk disable and enable update the list", async ({ root }) => {
   const row = root.locator('[data-job="ping"]');
   for (const name of ["ping", "load"])
     await root.getByRole("checkbox", { name: `Select ${name}` }).check();
@@ -59,17 +59,17 @@ test("many jobs are switched at once, and the list shows it by itself", async ({
   await expect(row).not.toContainText("disabled");
 });
 
-test("if not all that was found can be selected, that is said", async ({ root }) => {
+test("a failure to select all jobs is shown", async ({ root }) => {
   const refused = { status: 403, json: { code: "forbidden", detail: "not so many" } };
   await root.route("**/api/v1/r/dev/jobs?*pageSize=1000*", (route) => route.fulfill(refused));
   await root.getByRole("checkbox", { name: "Select greet" }).check();
-  await root.getByRole("button", { name: /^Select all \d+ found/ }).click();
+  await root.getByRole("button", { name: /^Select all \d+ matching jobs/ }).click();
 
-  await said(root, "not so many");
+  await expectNotification(root, "not so many");
   await expect(root.getByText("1 selected")).toBeVisible();
 });
 
-test("a search gets a name, is found by it again, and forgotten", async ({ root }) => {
+test("a search is saved as a view, opened and removed", async ({ root }) => {
   const views = root.getByRole("button", { name: "Views" });
   await views.click();
   await expect(root.getByRole("menuitem", { name: "Save this search" })).toBeDisabled();
@@ -81,7 +81,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
   await root.getByRole("dialog").getByLabel("Name").fill("scripts");
   await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
   await views.click();
   await root.getByRole("menuitem", { name: "scripts", exact: true }).click();
@@ -89,7 +89,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
   await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
 
   await views.click();
-  await root.getByRole("menuitem", { name: "Forget view scripts" }).click();
+  await root.getByRole("menuitem", { name: "Remove view scripts" }).click();
   await root.reload();
   await views.click();
   await expect(root.getByRole("menuitem", { name: "scripts", exact: true })).toHaveCount(0);
@@ -98,10 +98,10 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();
-  await said(root, /greet: 3 instances asked/);
+  await expectNotification(root, /greet: triggered on 3 instances/);
 });
 
-test("a job is disabled from the list after saying what that means", async ({ root }) => {
+test("a job is disabled from the list after confirmation", async ({ root }) => {
   const row = root.locator('[data-job="load"]');
   const open = async (item: string) => {
     await root.getByRole("button", { name: "Actions for load" }).click();
@@ -109,48 +109,48 @@ test("a job is disabled from the list after saying what that means", async ({ ro
   };
   await open("Disable");
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
-  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await expect(dialog).toContainText("It does not run on schedule until it is enabled.");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await expect(row).not.toContainText("disabled");
 
   await open("Disable");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await said(root, "load is disabled");
+  await expectNotification(root, "load disabled");
   await expect(row).toContainText("disabled");
   await open("Enable");
-  await said(root, "load is enabled");
+  await expectNotification(root, "load enabled");
 });
 
-test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
+test("changes by others appear through events, without requests", async ({ root }) => {
   const row = root.locator('[data-job="greet"]');
-  await expect(root.locator('[data-line="live"]')).toBeAttached();
-  // Whatever the page asks for from now on, it is not answered.
+  await expect(root.locator('[data-connection="live"]')).toBeAttached();
+  // From now on, requests for the list fail, so updates can only come from events.
   const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
   await root.route("**/api/v1/r/dev/jobs?*", (route) => route.fulfill(refused));
 
-  await send(root, "POST", "/r/dev/jobs/greet/disable");
+  await callApi(root, "POST", "/r/dev/jobs/greet/disable");
   await expect(row).toContainText("disabled");
-  await send(root, "POST", "/r/dev/jobs/greet/enable");
+  await callApi(root, "POST", "/r/dev/jobs/greet/enable");
   await expect(row).not.toContainText("disabled");
-  // And what begins to run; settle does so every ten seconds, for seven.
+  // settle runs every ten seconds for seven seconds.
   const settle = root.locator('[data-job="settle"]');
   await expect(settle).not.toContainText("running", { timeout: 20_000 });
   await expect(settle).toContainText("running", { timeout: 20_000 });
 });
 
-test("time going by is seen", async ({ root }) => {
+test("the next fire time advances", async ({ root }) => {
   const next = root.locator('[data-job="greet"]').locator("time").first();
   const before = await next.getAttribute("datetime");
   await expect(next).not.toHaveAttribute("datetime", before ?? "", { timeout: 30_000 });
 });
 
-test("a job is made, and removed by its name", async ({ root }) => {
+test("a job is created, and removed after typing its name", async ({ root }) => {
   await root.getByRole("link", { name: "New job" }).click();
   await root.getByLabel("Name", { exact: true }).fill("made-here");
   await root.getByLabel("Cron").fill("0 0 4 * * ?");
   await root.getByLabel("Value of script.command.line").fill("echo hello");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
   await expect(root.getByRole("heading", { name: "made-here", level: 1 })).toBeVisible();
 
   await root.getByRole("button", { name: "More" }).click();
@@ -160,6 +160,6 @@ test("a job is made, and removed by its name", async ({ root }) => {
   await dialog.getByLabel("Type made-here to confirm").fill("made-here");
   await dialog.getByRole("button", { name: "Remove" }).click();
 
-  await said(root, "made-here is removed");
+  await expectNotification(root, "made-here removed");
   await expect(root.getByRole("link", { name: "made-here" })).toHaveCount(0);
 });

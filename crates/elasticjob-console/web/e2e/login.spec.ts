@@ -1,44 +1,44 @@
-import { expect, fillIn, home, logIn, said, test } from "./person";
+import { baseUrl, expect, expectNotification, logIn, submitLogin, test } from "./fixtures";
 
-test("a wrong password is refused, and the right one leads to the page that was asked for", async ({
+test("login refuses a wrong password and then opens the requested page", async ({
   page,
-  complaints,
+  browserErrors,
 }) => {
-  expect(complaints).toEqual([]);
-  await page.goto(`${home()}/r/dev/jobs/greet`);
-  await fillIn(page, "root", "wrong");
+  expect(browserErrors).toEqual([]);
+  await page.goto(`${baseUrl()}/r/dev/jobs/greet`);
+  await submitLogin(page, "root", "wrong");
   await expect(page.getByRole("alert")).toContainText("User name or password is wrong");
 
-  await fillIn(page, "root", "root");
+  await submitLogin(page, "root", "root");
 
   await expect(page.getByRole("heading", { name: "greet", level: 1 })).toBeVisible();
-  expect(page.url()).toBe(`${home()}/r/dev/jobs/greet`);
+  expect(page.url()).toBe(`${baseUrl()}/r/dev/jobs/greet`);
 });
 
-test("a session that is over leads to the login, and from there back", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/servers`);
+test("an expired session shows the login and then returns to the page", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/servers`);
   await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
 
   await root.context().clearCookies();
   await root.getByRole("link", { name: "Instances" }).click();
 
-  await expect(root.getByText("Your session is over")).toBeVisible();
-  await fillIn(root, "root", "root");
+  await expect(root.getByText("Your session has expired")).toBeVisible();
+  await submitLogin(root, "root", "root");
   await expect(root.getByRole("heading", { name: "Instances" })).toBeVisible();
   expect(root.url()).toContain("/r/dev/instances");
 });
 
-test("whoever logs out is out", async ({ page }) => {
+test("logout ends the session", async ({ page }) => {
   await logIn(page, "root", "root");
   await page.getByRole("button", { name: "Account root" }).click();
   await page.getByRole("menuitem", { name: "Log out" }).click();
 
   await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
-  const answer = await page.request.get(`${home()}/api/v1/session`);
-  expect(answer.status()).toBe(401);
+  const response = await page.request.get(`${baseUrl()}/api/v1/session`);
+  expect(response.status()).toBe(401);
 });
 
-test("whoever could not be logged out is not told that they are", async ({ root }) => {
+test("a failed logout keeps the page logged in", async ({ root }) => {
   const refused = { status: 409, json: { code: "conflict", detail: "not now" } };
   await root.route("**/api/v1/logout", (route) => route.fulfill(refused));
   const logOut = async () => {
@@ -47,7 +47,7 @@ test("whoever could not be logged out is not told that they are", async ({ root 
   };
   await logOut();
 
-  await said(root, "not now");
+  await expectNotification(root, "not now");
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 
   await root.unroute("**/api/v1/logout");

@@ -1,6 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 
-import { expect, fillIn, goByKey, home, test } from "./person";
+import { baseUrl, expect, goByKey, submitLogin, test } from "./fixtures";
 
 const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev", "Overview", "总览"],
@@ -17,28 +17,26 @@ const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev/servers", "Servers", "服务器"],
   ["/r/dev/servers/127.0.0.1", "127.0.0.1", "127.0.0.1"],
   ["/r/dev/instances", "Instances", "实例"],
-  ["/r/dev/doctor", "Doctor", "诊断"],
+  ["/r/dev/doctor", "Doctor", "巡检"],
   ["/registries", "Registries", "注册中心"],
-  ["/registries/histories", "Histories", "历史库"],
+  ["/registries/histories", "History stores", "历史库"],
   ["/audit", "Audit", "审计"],
   ["/accounts", "Accounts", "账号管理"],
   ["/account", "My account", "我的账号"],
   ["/help", "Help", "帮助"],
 ];
 
-/** Each language, each scheme and each width meet each other once. */
-const READERS = [
+/** Covers each pair of language, scheme and width. */
+const VARIANTS = [
   ["en", "light", 1280],
   ["zh", "dark", 1280],
   ["en", "dark", 390],
   ["zh", "light", 390],
 ] as const;
 
-for (const [language, scheme, width] of READERS) {
-  test(`every page can be read by everybody: ${language}, ${scheme}, ${width} px`, async ({
-    root,
-  }) => {
-    // Each page is looked at in whole; a machine that is busy takes its time.
+for (const [language, scheme, width] of VARIANTS) {
+  test(`every page is accessible: ${language}, ${scheme}, ${width} px`, async ({ root }) => {
+    // Axe checks whole pages, which takes long on a busy machine.
     test.setTimeout(600_000);
     await root.setViewportSize({ width, height: 844 });
     await root.evaluate(
@@ -49,12 +47,12 @@ for (const [language, scheme, width] of READERS) {
       [language, scheme] as const,
     );
     const found: Record<string, string[]> = {};
-    const runs = await root.request.get(`${home()}/api/v1/r/dev/runs?job=settle&limit=1`);
+    const runs = await root.request.get(`${baseUrl()}/api/v1/r/dev/runs?job=settle&limit=1`);
     const [run] = ((await runs.json()) as { items: { runId: string }[] }).items;
     const runPage = `/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`;
-    const pages = [...PAGES, [runPage, "A run of settle", "settle 的一次运行"] as const];
+    const pages = [...PAGES, [runPage, "Run of settle", "settle 的一次运行"] as const];
     for (const [path, en, zh] of pages) {
-      await root.goto(home() + path);
+      await root.goto(baseUrl() + path);
       const title = language === "en" ? en : zh;
       await expect(root.getByRole("heading", { level: 1, name: title })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
@@ -62,19 +60,19 @@ for (const [language, scheme, width] of READERS) {
 
       const wider = await root.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect(wider, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
-      // There are no frames: it need not open a page of its own for each look.
+      // The pages have no frames, so axe needs no extra page for each run.
       const { violations } = await new AxeBuilder({ page: root }).setLegacyMode().analyze();
-      const told = violations.map(
+      const messages = violations.map(
         ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
       );
-      if (told.length > 0) found[path] = told;
+      if (messages.length > 0) found[path] = messages;
     }
     expect(found).toEqual({});
   });
 }
 
-/** What opens over a page: where, and what is pressed to see it. */
-const OVER: [path: string, ...press: string[]][] = [
+/** Dialogs and menus: the page, and the buttons and menu items that open them. */
+const OVERLAYS: [path: string, ...press: string[]][] = [
   ["/r/dev/jobs/greet", "Trigger"],
   ["/r/dev/jobs/greet", "Disable"],
   ["/r/dev/jobs/greet", "More"],
@@ -91,19 +89,16 @@ const OVER: [path: string, ...press: string[]][] = [
 ];
 
 for (const scheme of ["light", "dark"] as const) {
-  test(`the login, dialogs and menus can be read by everybody: ${scheme}`, async ({
-    page,
-    complaints,
-  }) => {
+  test(`login, dialogs and menus are accessible: ${scheme}`, async ({ page, browserErrors }) => {
     test.setTimeout(300_000);
-    expect(complaints).toEqual([]);
+    expect(browserErrors).toEqual([]);
     await page.addInitScript((scheme) => {
       localStorage.setItem("elasticjob-scheme", scheme);
       localStorage.setItem("elasticjob-language", "en");
     }, scheme);
     const found: Record<string, string[]> = {};
-    const look = async (what: string) => {
-      // What fades in is not seen yet.
+    const check = async (name: string) => {
+      // Wait until fade-in animations have finished.
       await page.evaluate(() =>
         Promise.all(
           document
@@ -112,37 +107,37 @@ for (const scheme of ["light", "dark"] as const) {
             .map((each) => each.finished.catch(() => undefined)),
         ),
       );
-      // A menu hangs over the page, and belongs to none of its regions.
+      // A menu is rendered outside the regions of the page.
       const axe = new AxeBuilder({ page }).setLegacyMode().disableRules(["region"]);
       const { violations } = await axe.analyze();
-      const told = violations.map(({ id, nodes }) => {
+      const messages = violations.map(({ id, nodes }) => {
         const where = nodes.map((node) => `${node.html} ${node.failureSummary ?? ""}`);
         return `${id}: ${where.join(" | ")}`;
       });
-      if (told.length > 0) found[what] = told;
+      if (messages.length > 0) found[name] = messages;
     };
-    await page.goto(home());
+    await page.goto(baseUrl());
     await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
-    await look("login");
-    await fillIn(page, "root", "wrong");
+    await check("login");
+    await submitLogin(page, "root", "wrong");
     await expect(page.getByRole("alert")).toBeVisible();
-    await look("login refused");
-    await fillIn(page, "root", "root");
+    await check("login refused");
+    await submitLogin(page, "root", "root");
     await expect(page.getByRole("heading", { name: "Overview" })).toBeVisible();
 
-    for (const [path, first, ...items] of OVER) {
-      await page.goto(home() + path);
+    for (const [path, first, ...items] of OVERLAYS) {
+      await page.goto(baseUrl() + path);
       await page.getByRole("button", { name: first, exact: true }).click();
       for (const item of items) await page.getByRole("menuitem", { name: item }).click();
       await expect(page.getByRole("dialog").or(page.getByRole("menu")).first()).toBeVisible();
       await expect(page.getByRole("status")).toHaveCount(0);
-      await look([path, first, ...items].join(" > "));
+      await check([path, first, ...items].join(" > "));
     }
     expect(found).toEqual({});
   });
 }
 
-test("a language is switched at once, kept, and complete in the menu", async ({ root }) => {
+test("the language is switched, stored and applied to the navigation", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
   await expect(root.getByRole("heading", { name: "总览" })).toBeVisible();
   await expect(root.locator("html")).toHaveAttribute("lang", "zh-CN");
@@ -152,7 +147,7 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
     "历史",
     "服务器",
     "实例",
-    "诊断",
+    "巡检",
     "注册中心",
     "审计",
     "帮助",
@@ -169,29 +164,29 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 });
 
-test("what the server says is said in Chinese too, with its own words below", async ({ root }) => {
+test("server messages are described in Chinese above the English original", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
-  await root.goto(`${home()}/r/dev/doctor`);
+  await root.goto(`${baseUrl()}/r/dev/doctor`);
   await expect(root.getByText("服务器没有发现问题。")).toBeVisible();
   await expect(root.locator('[lang="en"]').filter({ hasText: "ZooKeeper" })).toBeVisible();
-  await root.goto(`${home()}/r/dev/jobs/greet/explain`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet/explain`);
   await expect(root.getByText("它的调度：上次与下次到期的时间。")).toBeVisible();
   await root.getByRole("button", { name: "English" }).click();
   await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
 });
 
-test("what is not there is said, with a way on", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/nobody-made-this`);
-  await expect(root.getByRole("alert")).toContainText("There is no such thing");
-  await root.goto(`${home()}/r/elsewhere/jobs`);
+test("unknown jobs, registries and pages are reported", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/no-such-job`);
+  await expect(root.getByRole("alert")).toContainText("Not found");
+  await root.goto(`${baseUrl()}/r/elsewhere/jobs`);
   await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
-  await root.goto(`${home()}/r/dev/jobs/greet/nonsense`);
-  await expect(root.getByText("There is no such page")).toBeVisible();
-  await root.goto(`${home()}/nowhere`);
-  await expect(root.getByText("There is no such page")).toBeVisible();
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet/nonsense`);
+  await expect(root.getByText("Page not found")).toBeVisible();
+  await root.goto(`${baseUrl()}/nowhere`);
+  await expect(root.getByText("Page not found")).toBeVisible();
 });
 
-test("keys lead everywhere", async ({ root }) => {
+test("keyboard shortcuts open pages, the palette and help", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
   await goByKey(root, "s", "Servers");
 
@@ -202,5 +197,5 @@ test("keys lead everywhere", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "overrun", level: 1 })).toBeVisible();
 
   await root.keyboard.press("?");
-  await expect(root.getByRole("dialog", { name: "Keyboard" })).toBeVisible();
+  await expect(root.getByRole("dialog", { name: "Keyboard shortcuts" })).toBeVisible();
 });

@@ -1,8 +1,8 @@
 import type { Page } from "@playwright/test";
 
-import { expect, home, test } from "./person";
+import { baseUrl, expect, test } from "./fixtures";
 
-/** Where to: `npm run screenshots` puts them beside the documentation. */
+/** Target folder; `npm run screenshots` sets it. */
 const FOLDER = process.env.SCREENSHOTS;
 
 const PAGES: [name: string, path: string][] = [
@@ -27,28 +27,31 @@ const PAGES: [name: string, path: string][] = [
   ["histories", "/registries/histories"],
   ["help", "/help"],
 ];
-/** Those that are shown on a phone, too. */
+/** Pages that are also captured at phone width. */
 const NARROW = ["overview", "jobs", "job", "run", "history", "failures"];
 
-/** A run of settle that is over; something has failed by then, too. */
-async function someRun(page: Page): Promise<string> {
-  const ask = async (asked: string) => {
-    const answer = await page.request.get(`${home()}/api/v1/r/dev/runs?${asked}`);
-    return ((await answer.json()) as { items: { runId: string }[] }).items[0]?.runId;
+/** Waits for a failed run of flaky and a finished run of settle; returns the id of the latter. */
+async function finishedRun(page: Page): Promise<string> {
+  const firstRunId = async (query: string) => {
+    const response = await page.request.get(`${baseUrl()}/api/v1/r/dev/runs?${query}`);
+    return ((await response.json()) as { items: { runId: string }[] }).items[0]?.runId;
   };
-  await expect.poll(() => ask("job=flaky&state=failed"), { timeout: 75_000 }).toBeTruthy();
-  await expect.poll(() => ask("job=settle&state=done"), { timeout: 75_000 }).toBeTruthy();
-  return encodeURIComponent((await ask("job=settle&state=done")) ?? "");
+  await expect.poll(() => firstRunId("job=flaky&state=failed"), { timeout: 75_000 }).toBeTruthy();
+  await expect.poll(() => firstRunId("job=settle&state=done"), { timeout: 75_000 }).toBeTruthy();
+  return encodeURIComponent((await firstRunId("job=settle&state=done")) ?? "");
 }
 
 for (const language of ["en", "zh"] as const) {
-  test(`pictures of every page: ${language}`, async ({ root }) => {
+  test(`screenshots of every page: ${language}`, async ({ root }) => {
     test.skip(!FOLDER, "only on request: npm run screenshots");
     test.setTimeout(600_000);
-    const run = await someRun(root);
-    await root.evaluate((kept) => localStorage.setItem("elasticjob-language", kept), language);
+    const run = await finishedRun(root);
+    await root.evaluate(
+      (language) => localStorage.setItem("elasticjob-language", language),
+      language,
+    );
     for (const [name, path] of PAGES) {
-      await root.goto(home() + path.replace("{run}", run));
+      await root.goto(baseUrl() + path.replace("{run}", run));
       await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
       await root.waitForLoadState("load");
@@ -57,7 +60,7 @@ for (const language of ["en", "zh"] as const) {
     await root.setViewportSize({ width: 390, height: 844 });
     await root.emulateMedia({ colorScheme: "dark" });
     for (const [name, path] of PAGES.filter(([name]) => NARROW.includes(name))) {
-      await root.goto(home() + path.replace("{run}", run));
+      await root.goto(baseUrl() + path.replace("{run}", run));
       await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
       await root.waitForLoadState("load");

@@ -1,13 +1,13 @@
-import { expect, home, said, test } from "./person";
+import { baseUrl, expect, expectNotification, test } from "./fixtures";
 
-test("a job on a server is switched off and on", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/servers`);
+test("a job is disabled and enabled on one server", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/servers`);
   await root.getByRole("link", { name: "127.0.0.1" }).click();
   const row = root.getByRole("row").filter({ has: root.getByRole("link", { name: "load" }) });
   await row.getByRole("button", { name: "Actions for load" }).click();
   await root.getByRole("menuitem", { name: "Disable" }).click();
   await root.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
-  await said(root, "disabled for 1 job");
+  await expectNotification(root, "disabled for 1 job");
   await expect(row).toContainText("disabled");
 
   await row.getByRole("button", { name: "Actions for load" }).click();
@@ -15,12 +15,12 @@ test("a job on a server is switched off and on", async ({ root }) => {
   await expect(row).toContainText("enabled");
 });
 
-test("the cron builder says when, and what is wrong", async ({ root }) => {
-  await root.goto(`${home()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
-  await expect(root.getByText("The next ten times")).toBeVisible();
+test("the cron builder shows next runs and errors", async ({ root }) => {
+  await root.goto(`${baseUrl()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
+  await expect(root.getByText("Next 10 runs")).toBeVisible();
   await expect(root.getByRole("listitem")).toHaveCount(10);
   await expect(root.getByRole("listitem").first()).toContainText("Asia/Shanghai");
 
   await root.getByLabel("Hour").fill("25");
-  await expect(root.getByText("This is no cron yet")).toBeVisible();
+  await expect(root.getByText("Invalid cron expression")).toBeVisible();
 });

@@ -1,10 +1,8 @@
-import { expect, home, test, withoutPolls } from "./person";
+import { baseUrl, disablePolling, expect, test } from "./fixtures";
 
-test("the shards of a worker that is killed are seen to move, and nobody reloads the page", async ({
-  root,
-}) => {
-  await withoutPolls(root);
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+test("shards of a killed worker move without a reload", async ({ root }) => {
+  await disablePolling(root);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const lanes = root.locator("[data-instance]");
   await expect(lanes).toHaveCount(3);
   const victim = lanes.filter({ hasText: "worker-2" });
@@ -14,7 +12,7 @@ test("the shards of a worker that is killed are seen to move, and nobody reloads
 
   process.kill(pid, "SIGKILL");
 
-  // Whoever takes its place has another id; the shard is with somebody who is alive.
+  // A restarted worker has a new id; the shard moves to a living instance.
   await expect(root.locator(`[data-instance="${id}"]`)).toHaveCount(0, { timeout: 40_000 });
   await expect(root.locator(`[data-instance] [data-shard="${shard}"]`)).toHaveCount(1, {
     timeout: 40_000,

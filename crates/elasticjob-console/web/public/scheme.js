@@ -1,10 +1,10 @@
-// Before the first paint, so that dark does not begin with a white flash.
+// Runs before the first paint, so that the dark scheme does not start with a white flash.
 (() => {
   var chosen = null;
   try {
     chosen = localStorage.getItem("elasticjob-scheme");
   } catch {
-    // Storage may be shut off.
+    // Storage may be blocked.
   }
   var isDark =
     chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);

@@ -1,5 +1,6 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
+
 import "./app/app.css";
 
 import { StrictMode } from "react";

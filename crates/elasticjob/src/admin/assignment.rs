@@ -1,4 +1,4 @@
-//! Who would get which shard: an assignment worked out without asking a registry.
+//! Computes a shard assignment without a registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use jiff::Timestamp;
 
 use super::error::AdminError;
 use crate::{
-    coordination::sharding::{Candidate, Dealer, Situation},
+    coordination::sharding::{Candidate, ShardingInput, ShardingStrategy},
     job::{InstanceId, ShardCount, Strategy},
 };
 
-/// More than anybody has, and still printed in a moment.
-const MOST: u32 = 1_000_000;
+/// Maximum number of shards: more than any real job has, and still printed quickly.
+const MAX_SHARDS: u32 = 1_000_000;
 
-/// The strategies that every instance knows, as a person writes them.
+/// The strategies that every instance knows, for messages.
 pub const STRATEGIES: &str =
     "AVG_ALLOCATION, ODEVITY, ROUND_ROBIN, SINGLE_SHARDING_BALANCE, STICKY or WEIGHTED";
 
-/// Assigns shards as the leader would: the owner of shard *i* stands at index *i*.
+/// Assigns shards as the leader would: the owner of shard *i* is at index *i*.
 pub fn assign(
     job: &str,
     total: u32,
@@ -26,15 +26,15 @@ pub fn assign(
     at: Timestamp,
 ) -> Result<Vec<String>, AdminError> {
     let total = ShardCount::try_from(total)?.get();
-    if total > MOST {
+    if total > MAX_SHARDS {
         return Err(AdminError::invalid(
             format!("{total} shards are too many to print"),
-            format!("at most {MOST}"),
+            format!("at most {MAX_SHARDS}"),
         ));
     }
     let strategy = Strategy::from(strategy);
     if let Strategy::Named(name) = &strategy {
-        let problem = format!("strategy {:?} is not known here", name.as_str());
+        let problem = format!("unknown sharding strategy {:?}", name.as_str());
         return Err(AdminError::invalid(problem, STRATEGIES));
     }
     let mut seen = BTreeSet::new();
@@ -47,7 +47,7 @@ pub fn assign(
         }
         candidates.push(Candidate::new(id.as_str()));
     }
-    Ok(strategy.deal(&Situation {
+    Ok(strategy.assign(&ShardingInput {
         job,
         total,
         candidates: &candidates,

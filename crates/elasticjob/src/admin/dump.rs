@@ -1,28 +1,28 @@
-//! A job's tree as text, to be sent to somebody: the ancestor's format.
+//! Dumps a job's tree as text, in the format of Java ElasticJob, for support requests.
 
 use std::{collections::HashMap, fmt::Write, net::Ipv4Addr};
 
-use super::{door::Admin, error::AdminError, picture::Picture};
+use super::{error::AdminError, handle::Admin, snapshot::JobSnapshot};
 use crate::{
     job::JobName,
     registry::{Node, Path},
 };
 
 impl Admin {
-    /// A job's tree as the ancestor dumps it: a line `path | value` for every node below the job, depth first, children in descending order. IPv4
-    /// addresses are `ip1`, `ip2`, … in the order in which they appear. Nothing else is masked.
+    /// A job's tree as Java ElasticJob dumps it: a line `path | value` for every node below the job, depth first, children in descending order. IPv4
+    /// addresses are replaced by `ip1`, `ip2`, … in the order in which they appear. Nothing else is masked.
     pub async fn dump(&self, job: &JobName) -> Result<String, AdminError> {
-        let picture = self.picture(job).await?;
-        if picture.nodes.is_empty() {
+        let snapshot = self.snapshot(job).await?;
+        if snapshot.nodes.is_empty() {
             return Err(self.no_such_job(job, false));
         }
-        Ok(masked(&lines(&picture, self.registry.namespace().path())))
+        Ok(mask_addresses(&format_nodes(&snapshot, self.registry.namespace().path())))
     }
 }
 
-fn lines(picture: &Picture, namespace: &Path) -> String {
+fn format_nodes(snapshot: &JobSnapshot, namespace: &Path) -> String {
     let mut children: HashMap<Path, Vec<(&Path, &Node)>> = HashMap::new();
-    for (path, node) in picture.nodes.iter().rev() {
+    for (path, node) in snapshot.nodes.iter().rev() {
         if let Some(parent) = path.parent() {
             children.entry(parent).or_default().push((path, node));
         }
@@ -31,9 +31,9 @@ fn lines(picture: &Picture, namespace: &Path) -> String {
         siblings.sort_by(|one, other| other.0.name().cmp(one.0.name()));
     }
     let mut text = String::new();
-    // Those that wait, the next one last.
+    // Nodes still to be written, the next one last.
     let mut stack: Vec<(&Path, &Node)> =
-        children.get(picture.tree.root()).into_iter().flatten().rev().copied().collect();
+        children.get(snapshot.tree.root()).into_iter().flatten().rev().copied().collect();
     while let Some((path, node)) = stack.pop() {
         let relative = path.below(namespace).unwrap_or_default();
         let value = String::from_utf8_lossy(&node.data);
@@ -43,8 +43,8 @@ fn lines(picture: &Picture, namespace: &Path) -> String {
     text
 }
 
-/// Addresses are found whole: digits and dots that belong together and are an address, so that `10.0.0.1` is never part of `10.0.0.12`.
-fn masked(text: &str) -> String {
+/// Replaces IPv4 addresses. Only a whole sequence of digits and dots counts as an address, so `10.0.0.1` is never found inside `10.0.0.12`.
+fn mask_addresses(text: &str) -> String {
     let mut names: HashMap<Ipv4Addr, usize> = HashMap::new();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -53,17 +53,17 @@ fn masked(text: &str) -> String {
         let end = from
             .find(|character: char| !character.is_ascii_digit() && character != '.')
             .unwrap_or(from.len());
-        let run = from[..end].trim_end_matches('.');
+        let candidate = from[..end].trim_end_matches('.');
         out.push_str(before);
-        match run.parse::<Ipv4Addr>() {
+        match candidate.parse::<Ipv4Addr>() {
             Ok(address) => {
                 let next = names.len() + 1;
                 let number = names.entry(address).or_insert(next);
                 let _ = write!(out, "ip{number}");
             }
-            Err(_) => out.push_str(run),
+            Err(_) => out.push_str(candidate),
         }
-        rest = &from[run.len()..];
+        rest = &from[candidate.len()..];
     }
     out.push_str(rest);
     out
@@ -74,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_masked_whole_or_not_at_all() {
+    fn address_is_masked_only_as_a_whole() {
         let text = "10.0.0.1@-@1 10.0.0.12, 10.0.0.1. 1.2.3.4.5 300.1.1.1 v3.0.5 (10.0.0.12)";
 
-        assert_eq!(masked(text), "ip1@-@1 ip2, ip1. 1.2.3.4.5 300.1.1.1 v3.0.5 (ip2)");
-        assert_eq!(masked("no address"), "no address");
+        assert_eq!(mask_addresses(text), "ip1@-@1 ip2, ip1. 1.2.3.4.5 300.1.1.1 v3.0.5 (ip2)");
+        assert_eq!(mask_addresses("no address"), "no address");
     }
 }

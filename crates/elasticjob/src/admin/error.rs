@@ -1,103 +1,50 @@
-//! Why something was not done, by what a caller does about it.
+//! [`AdminError`]: why a query or change failed, by what a caller does about it.
+
+use std::borrow::Cow;
 
 use crate::{
-    job::{Conflict, Invalid, Unreadable},
+    job::{Conflict, InvalidValue, UnreadableDocument},
+    problem::Hint,
     registry::Error,
 };
 
-/// Why an administrator did not get an answer, or did not get it done. What an operator reads ends with a way out.
+/// Why a query or change failed. Every one has a [hint](Hint::hint) for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// What was asked for makes no sense: correct it.
-    #[error("{problem}; hint: {hint}")]
-    Invalid {
-        /// What is wrong with it.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
+    /// The request is invalid: correct it.
+    #[error("{problem}")]
+    Invalid { problem: String, hint: String },
     /// The registry does not answer: try again.
-    #[error("{problem}; hint: {hint}")]
+    #[error("{problem}")]
     Unreachable {
-        /// What happened.
         problem: String,
-        /// The way out.
         hint: String,
-        /// The registry's own words.
         #[source]
         source: Error,
     },
-    /// The registry does not let us: other credentials.
-    #[error("not authorised for {path}; hint: {hint}")]
-    NotAuthorised {
-        /// Which node.
-        path: String,
-        /// The way out.
-        hint: String,
-    },
-    /// There is no such thing.
-    #[error("{what}; hint: {hint}")]
-    NotFound {
-        /// What there is not.
-        what: String,
-        /// The way out.
-        hint: String,
-    },
-    /// Somebody else has it, or was faster: look again, decide again.
-    #[error("{problem}; hint: {hint}")]
-    Conflict {
-        /// Who, and what.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
-    /// It would do harm, or nothing, as things stand.
-    #[error("{problem}; hint: {hint}")]
-    Refused {
-        /// What stands in the way.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
-    /// None of these: a bug here, or a registry that does not behave.
-    #[error("the registry did not do it; hint: {hint}")]
+    /// The registry denies access: use other credentials.
+    #[error("not authorised for {path}")]
+    NotAuthorised { path: String, hint: String },
+    /// The job, server, instance or node does not exist.
+    #[error("{what}")]
+    NotFound { what: String, hint: String },
+    /// The job belongs to another handler, or another client changed it first: read again, decide again.
+    #[error("{problem}")]
+    Conflict { problem: String, hint: String },
+    /// In the current state the change would do harm, or have no effect.
+    #[error("{problem}")]
+    Refused { problem: String, hint: String },
+    /// Any other error: a bug here, or a registry that misbehaves.
+    #[error("the registry request failed")]
     Internal {
-        /// The way out.
         hint: String,
-        /// The registry's own words.
         #[source]
         source: Error,
     },
 }
 
 impl AdminError {
-    /// What the command line ends with: 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Internal { .. } => 1,
-            Self::Invalid { .. } => 2,
-            Self::Unreachable { .. } => 3,
-            Self::NotAuthorised { .. } => 4,
-            Self::NotFound { .. } => 5,
-            Self::Conflict { .. } => 6,
-            Self::Refused { .. } => 7,
-        }
-    }
-
-    /// The way out.
-    pub fn hint(&self) -> &str {
-        match self {
-            Self::Invalid { hint, .. }
-            | Self::Unreachable { hint, .. }
-            | Self::NotAuthorised { hint, .. }
-            | Self::NotFound { hint, .. }
-            | Self::Conflict { hint, .. }
-            | Self::Refused { hint, .. }
-            | Self::Internal { hint, .. } => hint,
-        }
-    }
-
     pub(super) fn invalid(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Invalid { problem: problem.into(), hint: hint.into() }
     }
@@ -110,16 +57,31 @@ impl AdminError {
         Self::Refused { problem: problem.into(), hint: hint.into() }
     }
 
-    /// A stored document that cannot be read is left alone, whatever was to be done with it.
-    pub(super) fn unreadable(error: &Unreadable) -> Self {
-        Self::refused(error.to_string(), "correct the stored document, or remove the job")
+    /// The stored configuration cannot be read. It is never overwritten, whatever the change was.
+    pub(super) fn unreadable(error: &UnreadableDocument) -> Self {
+        let hint =
+            error.hint.as_deref().unwrap_or("correct the stored document, or remove the job");
+        Self::refused(error.to_string(), hint)
+    }
+}
+
+impl Hint for AdminError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let (Self::Invalid { hint, .. }
+        | Self::Unreachable { hint, .. }
+        | Self::NotAuthorised { hint, .. }
+        | Self::NotFound { hint, .. }
+        | Self::Conflict { hint, .. }
+        | Self::Refused { hint, .. }
+        | Self::Internal { hint, .. }) = self;
+        Some(Cow::Borrowed(hint))
     }
 }
 
 impl From<Error> for AdminError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Member { cause, .. } => Self::from(*cause),
+            Error::Operation { cause, .. } => Self::from(*cause),
             Error::Unreachable { ref endpoint, .. } => Self::Unreachable {
                 problem: format!("cannot reach the registry at {endpoint}"),
                 hint: "is ZooKeeper listening there?".to_owned(),
@@ -127,7 +89,7 @@ impl From<Error> for AdminError {
             },
             Error::Unknown { .. } => Self::Unreachable {
                 problem: error.to_string(),
-                hint: "look whether it was done before you ask again".to_owned(),
+                hint: "check whether the change was made before you repeat it".to_owned(),
                 source: error,
             },
             Error::SessionExpired | Error::Closed => Self::Unreachable {
@@ -140,33 +102,31 @@ impl From<Error> for AdminError {
                 hint: "check user and password in the registry URL, and the node's access list"
                     .to_owned(),
             },
-            Error::Absent { path } => Self::NotFound {
+            Error::NotFound { path } => Self::NotFound {
                 what: format!("{path} is gone"),
-                hint: "somebody removed it meanwhile; look again".to_owned(),
+                hint: "it was removed in the meantime; read again".to_owned(),
             },
             Error::Exists { path } | Error::Conflict { path, .. } | Error::NotEmpty { path } => {
-                Self::conflict(format!("{path} changed meanwhile"), "look again, then decide again")
+                Self::conflict(
+                    format!("{path} changed in the meantime"),
+                    "read it again, then decide again",
+                )
             }
-            source => Self::Internal { hint: "the cause says more".to_owned(), source },
+            source => Self::Internal { hint: "see the cause".to_owned(), source },
         }
     }
 }
 
-impl From<Invalid> for AdminError {
-    fn from(error: Invalid) -> Self {
-        // A problem that has its own way out keeps it.
-        let (problem, hint) = match error.problem.split_once("; hint: ") {
-            Some((problem, hint)) => (problem.to_owned(), hint.to_owned()),
-            None => (error.problem, "correct it".to_owned()),
-        };
-        Self::Invalid { problem: format!("{} {:?}: {problem}", error.what, error.text), hint }
+impl From<InvalidValue> for AdminError {
+    fn from(error: InvalidValue) -> Self {
+        let hint = error.hint.clone().unwrap_or_else(|| "correct it".to_owned());
+        Self::Invalid { problem: error.to_string(), hint }
     }
 }
 
 impl From<Conflict> for AdminError {
     fn from(error: Conflict) -> Self {
-        let Conflict { job, ours, theirs, hint } = error;
-        Self::Conflict { problem: format!("job {job} belongs to {theirs}, not to {ours}"), hint }
+        Self::Conflict { problem: error.to_string(), hint: error.hint }
     }
 }
 
@@ -175,27 +135,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_has_its_exit_code_and_tells_its_way_out_once() {
+    fn cause_of_a_refused_multi_decides_the_kind_of_error() {
         let path: crate::registry::Path = "/shop/settle".parse().unwrap();
-        let lost = || Error::Unknown { endpoint: "zk:2181".to_owned() };
-        let errors: [(AdminError, u8); 8] = [
-            (Error::Closed.into(), 3),
-            (lost().into(), 3),
-            (Error::NotAuthorised { path: path.clone() }.into(), 4),
-            (Error::Absent { path: path.clone() }.into(), 5),
-            (
-                Error::Member { index: 1, cause: Box::new(Error::Exists { path: path.clone() }) }
-                    .into(),
-                6,
-            ),
-            (Error::Invalid { path, reason: "x".to_owned() }.into(), 1),
-            ("a/b".parse::<crate::job::JobName>().unwrap_err().into(), 2),
-            (AdminError::refused("no", "yes"), 7),
-        ];
-        for (error, code) in errors {
-            assert_eq!(error.exit_code(), code, "{error}");
-            assert_eq!(error.to_string().matches("; hint: ").count(), 1, "{error}");
-            assert!(error.to_string().ends_with(error.hint()), "{error}");
-        }
+        let cause = Box::new(Error::Exists { path });
+
+        let error = AdminError::from(Error::Operation { index: 1, cause });
+
+        assert!(matches!(error, AdminError::Conflict { .. }), "{error}");
+    }
+
+    #[test]
+    fn invalid_text_keeps_its_own_hint() {
+        let cron = crate::job::Job::named("j").unwrap().cron("0 0 24 * * ?").unwrap_err();
+        let name = "a/b".parse::<crate::job::JobName>().unwrap_err();
+
+        assert_eq!(AdminError::from(cron).hint().unwrap(), "hours are 0 to 23");
+        assert_eq!(AdminError::from(name).hint().unwrap(), "correct it");
     }
 }

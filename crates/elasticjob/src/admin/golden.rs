@@ -1,22 +1,21 @@
-//! Statuses as Java's console spells them, and exit codes, frozen: `tests/golden/README.md` says why.
+//! Freezes the spelling of statuses in Java's console; `tests/golden/README.md` says why.
 //!
-//! Enums are walked variant by variant, so that an addition does not compile until it is frozen, too.
+//! The enums are iterated with an exhaustive `match`, so that a new variant does not compile until it is frozen, too.
 
-use std::{fmt::Write, iter::successors};
+use std::iter::successors;
 
 use serde::Serialize;
 use testbed::golden;
 
-use super::{AdminError, JobStatus, ServerStatus, ShardStatus};
-use crate::registry::Error;
+use super::{JobStatus, ServerStatus, ShardStatus};
 
-fn spelled<T: Serialize>(values: impl Iterator<Item = T>) -> String {
+fn spellings<T: Serialize>(values: impl Iterator<Item = T>) -> String {
     let words = values.map(|value| serde_json::to_string(&value).unwrap());
     words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn statuses_are_told_in_javas_words() {
+fn statuses_keep_the_spelling_of_java() {
     let jobs = successors(Some(JobStatus::Ok), |status| match status {
         JobStatus::Ok => Some(JobStatus::Disabled),
         JobStatus::Disabled => Some(JobStatus::Crashed),
@@ -34,42 +33,9 @@ fn statuses_are_told_in_javas_words() {
         ServerStatus::Disabled => None,
     });
 
-    let (jobs, shards, servers) = (spelled(jobs), spelled(shards), spelled(servers));
+    let (jobs, shards, servers) = (spellings(jobs), spellings(shards), spellings(servers));
     golden!("statuses.txt", format!("job: {jobs}\nshard: {shards}\nserver: {servers}\n"));
 
     assert_eq!(ServerStatus::read(b"DISABLED"), ServerStatus::Disabled);
     assert_eq!(ServerStatus::read(b"ENABLED"), ServerStatus::Enabled);
-}
-
-#[test]
-fn errors_keep_their_exit_codes() {
-    let (problem, hint) = (String::new(), String::new());
-    let errors = [
-        AdminError::Internal { hint: hint.clone(), source: Error::Closed },
-        AdminError::Invalid { problem: problem.clone(), hint: hint.clone() },
-        AdminError::Unreachable {
-            problem: problem.clone(),
-            hint: hint.clone(),
-            source: Error::Closed,
-        },
-        AdminError::NotAuthorised { path: String::new(), hint: hint.clone() },
-        AdminError::NotFound { what: String::new(), hint: hint.clone() },
-        AdminError::Conflict { problem: problem.clone(), hint: hint.clone() },
-        AdminError::Refused { problem, hint },
-    ];
-    let mut text = String::new();
-    for error in &errors {
-        let meaning = match error {
-            AdminError::Internal { .. } => "internal",
-            AdminError::Invalid { .. } => "bad input",
-            AdminError::Unreachable { .. } => "unreachable",
-            AdminError::NotAuthorised { .. } => "not authorised",
-            AdminError::NotFound { .. } => "not found",
-            AdminError::Conflict { .. } => "conflict",
-            AdminError::Refused { .. } => "refused",
-        };
-        let _ = writeln!(text, "{} {meaning}", error.exit_code());
-    }
-
-    golden!("exit-codes.txt", text);
 }

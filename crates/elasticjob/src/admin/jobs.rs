@@ -1,4 +1,4 @@
-//! What there is: jobs, and their shards.
+//! Queries about jobs and their shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,76 +6,90 @@ use futures_util::future::{try_join, try_join_all};
 use jiff::Timestamp;
 
 use super::{
-    door::Admin,
     error::AdminError,
-    model::{Instance, JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
-    picture::{NO_CONFIGURATION, instance, status, summary},
+    handle::Admin,
+    model::{
+        HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Outline, ServerStatus, Shard,
+    },
+    snapshot::{instance, no_configuration, status, summary},
 };
+use crate::problem::Problem;
 use crate::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     job::{Job, JobName},
     registry::{Error, Path},
 };
 
-/// How many jobs are read at once; each takes a handful of requests.
+/// Maximum number of jobs read concurrently; each takes a handful of requests.
 const JOBS_IN_FLIGHT: usize = 128;
 
 impl Admin {
-    /// All jobs of the namespace, by name. One that cannot be read is shown with the reason. Thousands are quick: nothing waits for
-    /// anything it does not need.
+    /// All jobs of the namespace, sorted by name. A job that cannot be read is listed with the reason. Requests are sent concurrently, so
+    /// thousands of jobs are listed quickly.
     pub async fn jobs(&self) -> Result<Vec<JobSummary>, AdminError> {
         let now = self.now();
         let mut summaries = Vec::new();
-        for batch in self.names().await?.chunks(JOBS_IN_FLIGHT) {
-            let batch = try_join_all(batch.iter().map(|name| self.brief(name, now))).await?;
+        for batch in self.child_names().await?.chunks(JOBS_IN_FLIGHT) {
+            let batch =
+                try_join_all(batch.iter().map(|name| self.outline_or_problem(name, now))).await?;
             summaries.extend(batch.into_iter().flatten().map(|outline| outline.summary));
         }
         Ok(summaries)
     }
 
-    /// The names of what stands in the namespace, in order: jobs, and what else somebody put there.
+    /// Names of all nodes directly below the namespace, sorted: jobs, and anything else that was created there.
     pub async fn job_names(&self) -> Result<Vec<String>, AdminError> {
-        Ok(self.names().await?)
+        Ok(self.child_names().await?)
     }
 
-    /// What a list says of one job, and what it was made of; nothing if there is no such job. For whoever keeps a list up to date: it costs
-    /// a handful of requests, however many jobs there are.
+    /// The summary of one job and the data it was computed from; none if there is no such job. For callers that keep a list up to date: it
+    /// costs a handful of requests, however many jobs there are.
     pub async fn outline(&self, name: &str) -> Result<Option<Outline>, AdminError> {
-        Ok(self.brief(name, self.now()).await?)
+        Ok(self.outline_or_problem(name, self.now()).await?)
     }
 
-    /// What one member of a job says of itself; nothing if it is none. One request, for whoever keeps a list up to date.
+    /// One instance of a job; none if it is not registered. Costs one request.
     pub async fn instance(&self, job: &JobName, id: &str) -> Result<Option<Instance>, AdminError> {
         let node = self.registry.get(&self.tree(job)?.instance(id)).await?;
         Ok(node.map(|node| instance(job, id, &node)))
     }
 
-    /// Everything about one job but its shards.
+    /// Everything about one job except its shards.
     pub async fn job(&self, job: &JobName) -> Result<JobDetails, AdminError> {
-        let picture = self.picture(job).await?;
-        let details = picture.details(self.now(), &self.zone);
-        details.ok_or_else(|| self.no_such_job(job, picture.is_there()))
+        let snapshot = self.snapshot(job).await?;
+        let details = snapshot.details(self.now(), &self.zone);
+        details.ok_or_else(|| self.no_such_job(job, snapshot.exists()))
     }
 
-    /// A job's shards, by number: those its configuration speaks of, and those that are there. An owner may be gone.
+    /// The shards of a job, sorted by number: those that its configuration defines and those that have nodes. An owner may be gone already.
     pub async fn shards(&self, job: &JobName) -> Result<Vec<Shard>, AdminError> {
-        Ok(self.existing(job).await?.shards())
+        Ok(self.existing_job(job).await?.shards())
     }
 
-    /// One job for a list; nothing if this is no job.
-    async fn brief(&self, name: &str, now: Timestamp) -> Result<Option<Outline>, Error> {
+    /// The outline of a job, with a problem if its name is invalid or access is denied; none if the node is not a job.
+    async fn outline_or_problem(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<Outline>, Error> {
         let job: JobName = match name.parse() {
             Ok(job) => job,
-            Err(error) => return Ok(Some(unseen(name, error.to_string()))),
+            Err(error) => return Ok(Some(unreadable_outline(name, error.to_string()))),
         };
-        match self.look_at(&job, now).await {
-            // It is somebody else's; the others are not.
-            Err(error @ Error::NotAuthorised { .. }) => Ok(Some(unseen(name, error.to_string()))),
-            answer => answer,
+        match self.read_outline(&job, now).await {
+            // One job without access must not hide the others.
+            Err(error @ Error::NotAuthorised { .. }) => {
+                Ok(Some(unreadable_outline(name, error.to_string())))
+            }
+            result => result,
         }
     }
 
-    async fn look_at(&self, job_name: &JobName, now: Timestamp) -> Result<Option<Outline>, Error> {
+    async fn read_outline(
+        &self,
+        job_name: &JobName,
+        now: Timestamp,
+    ) -> Result<Option<Outline>, Error> {
         let Ok(tree) = JobTree::new(self.registry.namespace(), job_name) else { return Ok(None) };
         let registry = &self.registry;
         let config = tree.config();
@@ -84,15 +98,17 @@ impl Admin {
             registry.get(tree.root()),
             registry.get(&config),
             registry.children(&instances),
-            self.datas(&servers, |address| Some(tree.server(address))),
-            self.datas(&sharding, |item| Some(tree.shard(item.parse().ok()?, Part::Owner))),
+            self.children_data(&servers, |address| Some(tree.server(address))),
+            self.children_data(&sharding, |item| Some(
+                tree.shard(item.parse().ok()?, ShardNode::Owner)
+            )),
         )?;
         let (config, problem) = match config.map(|node| Job::read(job_name, &node.data)) {
             Some(Ok(job)) => (Some(job), None),
-            Some(Err(error)) => (None, Some(error.to_string())),
-            // Something else may stand here, another namespace for one. What is left of a job has members or servers.
+            Some(Err(error)) => (None, Some(Problem::of(&error))),
+            // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
             None if ids.is_none() && servers.is_none() => return Ok(None),
-            None => (None, Some(NO_CONFIGURATION.to_owned())),
+            None => (None, Some(no_configuration())),
         };
         let root = root.map(|node| node.data).unwrap_or_default();
         let ids: BTreeSet<String> = ids.unwrap_or_default().into_iter().collect();
@@ -108,53 +124,54 @@ impl Admin {
         let summary = JobSummary {
             status,
             instances: ids.len(),
-            problem,
+            hint: problem.as_ref().and_then(|problem| problem.hint.clone()),
+            problem: problem.map(|problem| problem.message),
             ..summary(job_name, config.as_ref(), &root, now, &self.zone)
         };
-        let dealt = owners.len();
-        let departed = owners.into_iter().filter(|owner| !ids.contains(owner)).collect();
-        Ok(Some(Outline { summary, job: config, servers, instances: ids, dealt, departed }))
+        let assigned = owners.len();
+        let gone_owners = owners.into_iter().filter(|owner| !ids.contains(owner)).collect();
+        Ok(Some(Outline { summary, job: config, servers, instances: ids, assigned, gone_owners }))
     }
 
-    /// The data of one node for each child of `parent`, by the child; nothing if there is no such parent.
-    async fn datas(
+    /// For each child of `parent`, its name and the data of the node at `path_of(child)`; none if `parent` does not exist.
+    async fn children_data(
         &self,
         parent: &Path,
-        place: impl Fn(&str) -> Option<Path>,
+        path_of: impl Fn(&str) -> Option<Path>,
     ) -> Result<Option<Vec<(String, bytes::Bytes)>>, Error> {
         let Some(children) = self.registry.children(parent).await? else { return Ok(None) };
-        let places = children.into_iter().filter_map(|child| Some((place(&child)?, child)));
-        let places: Vec<(Path, String)> = places.collect();
-        let nodes = try_join_all(places.iter().map(|(place, _)| self.registry.get(place))).await?;
-        let nodes = places.into_iter().zip(nodes);
+        let paths = children.into_iter().filter_map(|child| Some((path_of(&child)?, child)));
+        let paths: Vec<(Path, String)> = paths.collect();
+        let nodes = try_join_all(paths.iter().map(|(path, _)| self.registry.get(path))).await?;
+        let nodes = paths.into_iter().zip(nodes);
         Ok(Some(nodes.filter_map(|((_, child), node)| Some((child, node?.data))).collect()))
     }
 
-    /// The members and servers of every job, for those who look at servers.
-    pub(super) async fn presences(&self) -> Result<Vec<Presence>, Error> {
-        let mut presences = Vec::new();
-        for batch in self.names().await?.chunks(JOBS_IN_FLIGHT) {
-            let looks =
-                batch.iter().filter_map(|name| name.parse().ok()).map(|job| self.presence(job));
-            presences.extend(try_join_all(looks).await?);
+    /// Instances and servers of every job.
+    pub(super) async fn memberships(&self) -> Result<Vec<Membership>, Error> {
+        let mut memberships = Vec::new();
+        for batch in self.child_names().await?.chunks(JOBS_IN_FLIGHT) {
+            let reads =
+                batch.iter().filter_map(|name| name.parse().ok()).map(|job| self.membership(job));
+            memberships.extend(try_join_all(reads).await?);
         }
-        Ok(presences)
+        Ok(memberships)
     }
 
-    /// Who is where, of one job; nobody, if it is not ours to look at.
-    pub(super) async fn presence(&self, job: JobName) -> Result<Presence, Error> {
-        match self.look_for(&job).await {
+    /// Instances and servers of one job; empty if access is denied.
+    pub(super) async fn membership(&self, job: JobName) -> Result<Membership, Error> {
+        match self.read_membership(&job).await {
             Err(Error::NotAuthorised { .. }) => {
-                Ok(Presence { job, servers: Vec::new(), instances: Vec::new() })
+                Ok(Membership { job, servers: Vec::new(), instances: Vec::new() })
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    async fn look_for(&self, job: &JobName) -> Result<Presence, Error> {
+    async fn read_membership(&self, job: &JobName) -> Result<Membership, Error> {
         let job = job.clone();
         let Ok(tree) = JobTree::new(self.registry.namespace(), &job) else {
-            return Ok(Presence { job, servers: Vec::new(), instances: Vec::new() });
+            return Ok(Membership { job, servers: Vec::new(), instances: Vec::new() });
         };
         let servers = async {
             let addresses = self.registry.children(&tree.servers()).await?.unwrap_or_default();
@@ -167,12 +184,12 @@ impl Admin {
         };
         let instances = tree.instances();
         let (servers, instances) = try_join(servers, self.registry.children(&instances)).await?;
-        Ok(Presence { job, servers, instances: instances.unwrap_or_default() })
+        Ok(Membership { job, servers, instances: instances.unwrap_or_default() })
     }
 }
 
-/// A job that cannot be looked at.
-fn unseen(name: &str, problem: String) -> Outline {
+/// The outline of a job that cannot be read.
+fn unreadable_outline(name: &str, problem: String) -> Outline {
     let summary = JobSummary {
         name: name.to_owned(),
         status: JobStatus::Crashed,
@@ -180,23 +197,24 @@ fn unseen(name: &str, problem: String) -> Outline {
         cron: None,
         shards: None,
         instances: 0,
-        runs_with: RunsWith::Rust { handler: None },
+        handler: HandlerInfo::Rust { handler: None },
         next_fire: None,
         problem: Some(problem),
+        hint: None,
     };
     Outline {
         summary,
         job: None,
         servers: BTreeMap::new(),
         instances: BTreeSet::new(),
-        dealt: 0,
-        departed: BTreeSet::new(),
+        assigned: 0,
+        gone_owners: BTreeSet::new(),
     }
 }
 
-/// Who is where, of one job.
+/// Instances and servers of one job.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(super) struct Membership {
     pub(super) job: JobName,
     pub(super) servers: Vec<(String, ServerStatus)>,
     pub(super) instances: Vec<String>,

@@ -1,12 +1,12 @@
-//! Waiting for news of a job's runs without asking again and again.
+//! Waits for changes of a job's runs without polling.
 
-use super::{door::Admin, error::AdminError};
+use super::{error::AdminError, handle::Admin};
 use crate::{
     job::JobName,
     registry::{Error, Watch},
 };
 
-/// Tells when a ledger page of a job changes: what [`Admin::shards`] says of its runs may be something else then.
+/// Reports when a ledger page of a job changes: then [`Admin::shards`] may return other runs.
 pub struct LedgerChanges(Watch);
 
 impl Admin {
@@ -17,7 +17,7 @@ impl Admin {
 }
 
 impl LedgerChanges {
-    /// Waits for the next change; several at once count as one.
+    /// Waits for the next change; changes that are already queued are reported as one.
     pub async fn next(&mut self) -> Result<(), AdminError> {
         self.0.next().await.ok_or(Error::SessionExpired)?;
         while self.0.try_next().is_some() {}

@@ -1,10 +1,11 @@
-//! All jobs of a registry, kept up to date from a watch, so that a list costs no request however many jobs there are.
+//! A local copy of all jobs of a registry, kept up to date by a watch, so that a list costs no request, however many jobs there are.
 //!
-//! The watch says where something changed. Of what a list shows, the job is read anew (a handful of requests); of what only comes and goes (running,
-//! waiting to be taken over) the place says enough. Changes are gathered for a moment, so that a busy job is read once and told once.
+//! The watch reports the paths that change. If a path affects the outline of a job, the job is read again (a handful of requests). If it is only a mark
+//! of a shard (running, disabled, misfire, awaiting failover), the path alone is enough. Changes are collected for a moment, so that a busy job is read
+//! once and published once.
 //!
-//! While the registry cannot be reached, the mirror shows what it last saw, and says that it is not current. Whoever changed something through this
-//! console has it [looked at](Mirror::look) before the answer, so that the next list shows it.
+//! While the registry cannot be reached, the mirror keeps its last state and is marked as not current. A caller that changes a job through the same
+//! process [refreshes](Mirror::look) it before it responds, so that the next list shows the change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +15,7 @@ use std::{
 
 use crate::{
     admin::{Admin, AdminError, Instance, Outline},
-    coordination::tree::{JobTree, Part, Place},
+    coordination::tree::{JobTree, ShardNode, TreeNode},
     job::JobName,
     registry::{Error, Event, Namespace, Path, SessionState},
     runtime::Clock,
@@ -23,58 +24,57 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
-/// How long changes are gathered before they are told.
-const GATHER: Duration = Duration::from_millis(100);
-/// How long after a failed look the next one comes.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How many jobs are read at once.
-const IN_FLIGHT: usize = 128;
-/// From so many instances on, those who left are looked for whenever there are twice as many.
-const MANY: usize = 1_024;
-/// How many changes a listener may be behind before it has to look at everything again.
-const BACKLOG: usize = 4_096;
+/// How long changes are collected before the affected jobs are read.
+const DEBOUNCE: Duration = Duration::from_millis(100);
+/// Time between a failed read and the next one.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum number of jobs or instances read concurrently.
+const MAX_IN_FLIGHT: usize = 128;
+/// From this number of known instances on, those that have left are dropped whenever the number reaches a power of two.
+const PRUNE_THRESHOLD: usize = 1_024;
+/// How many changes a subscriber may lag behind before it loses some and has to read everything again.
+const CHANGE_BUFFER: usize = 4_096;
 
-/// What happened, for those who listen.
+/// A change of the mirror, as subscribers receive it.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// What a list says of a job; nothing if it is gone.
+    /// The new outline of a job; none if the job was removed.
     Job(String, Option<Arc<Outline>>),
-    /// Something about a job's shards.
+    /// The shards of this job changed.
     Shards(String),
-    /// Everything was read anew.
+    /// Everything was read again.
     All,
-    /// The registry answers, or does not.
+    /// Whether the registry is connected.
     Connection(bool),
 }
 
-/// All jobs of a registry.
+/// A local copy of all jobs of a registry; [`follow`](Self::follow) keeps it up to date.
 #[derive(Debug)]
 pub struct Mirror {
-    seen: RwLock<Seen>,
-    tell: broadcast::Sender<Change>,
+    snapshot: RwLock<Snapshot>,
+    changes: broadcast::Sender<Change>,
 }
 
-/// What the mirror shows.
+/// The state of the mirror.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// By name.
+pub struct Snapshot {
+    /// Outlines by job name.
     pub jobs: BTreeMap<String, Arc<Outline>>,
-    /// What comes and goes, by job.
-    pub bustle: BTreeMap<String, Bustle>,
-    /// What instances say of themselves, by id: the same in all their jobs. Some may be gone.
+    /// Marks of shards, by job name.
+    pub activity: BTreeMap<String, Activity>,
+    /// Instances by id; an instance describes itself the same way in all its jobs. Some may be gone already.
     pub instances: BTreeMap<String, Instance>,
-    /// Since when it is so; nothing before everything was read once.
+    /// When the state was last read; none until everything has been read once.
     pub as_of: Option<Timestamp>,
-    /// Whether changes are being told.
+    /// Whether the registry is connected and changes arrive.
     pub is_current: bool,
 }
 
-/// What comes and goes in a job: shards, by number.
+/// Marks of a job's shards, by shard number, kept up to date from the paths that the watch reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bustle {
-    /// Each with when it began, by the registry's clock, or was first seen to run.
+pub struct Activity {
+    /// Running shards with their start: the registry's time if the mark existed at the first read, else when the watch reported it.
     pub running: BTreeMap<u32, Timestamp>,
-    /// Shards that are disabled.
     pub disabled: BTreeSet<u32>,
     /// Shards with a misfire mark.
     pub misfired: BTreeSet<u32>,
@@ -84,37 +84,38 @@ pub struct Bustle {
 
 impl Default for Mirror {
     fn default() -> Self {
-        Self { seen: RwLock::default(), tell: broadcast::Sender::new(BACKLOG) }
+        Self { snapshot: RwLock::default(), changes: broadcast::Sender::new(CHANGE_BUFFER) }
     }
 }
 
 impl Mirror {
-    /// What there is to see now.
-    pub fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
-        look(&self.seen.read().unwrap_or_else(PoisonError::into_inner))
+    /// Calls `query` with the current state; updates wait until it returns.
+    pub fn read<T>(&self, query: impl FnOnce(&Snapshot) -> T) -> T {
+        query(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What happens from now on.
-    pub fn listen(&self) -> broadcast::Receiver<Change> {
-        self.tell.subscribe()
+    /// Subscribes to changes from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
     }
 
-    /// Reads a job anew.
-    pub async fn look(&self, admin: &Admin, job: &str) -> Result<(), AdminError> {
+    /// Reads a job again and publishes the change.
+    pub async fn refresh(&self, admin: &Admin, job: &str) -> Result<(), AdminError> {
         let outline = admin.outline(job).await?.map(Arc::new);
-        self.show(job, outline);
+        self.update_job(job, outline);
         Ok(())
     }
 
-    /// The registry does not answer.
-    pub fn cut_off(&self) {
-        let was_current = self.change(|seen| std::mem::replace(&mut seen.is_current, false));
+    /// Marks the mirror as not current: the registry does not answer.
+    pub fn mark_disconnected(&self) {
+        let was_current =
+            self.update(|snapshot| std::mem::replace(&mut snapshot.is_current, false));
         if was_current {
-            self.say(Change::Connection(false));
+            self.publish(Change::Connection(false));
         }
     }
 
-    /// Follows a registry until it is closed, or its namespace cannot be watched.
+    /// Keeps the mirror up to date until the registry is closed; an error if its namespace cannot be watched.
     pub async fn follow(&self, admin: &Admin) -> Result<(), AdminError> {
         let (registry, clock) = (&*admin.registry, &*admin.clock);
         let namespace = registry.namespace();
@@ -125,13 +126,13 @@ impl Mirror {
         let mut tree = registry.watch(namespace.path()).await?;
         let mut pages = registry.watch(ledger.path()).await?;
         let mut states = registry.session().states();
-        let mut gathered = Gathered::default();
+        let mut pending = PendingChanges::default();
         loop {
             let event = tokio::select! {
-                // A watch says nothing while it is cut off.
+                // A watch reports nothing while it is disconnected.
                 state = states.next() => {
                     if matches!(state, Some(SessionState::Suspended(_) | SessionState::Lost(_))) {
-                        self.cut_off();
+                        self.mark_disconnected();
                     }
                     match state {
                         Some(_) => continue,
@@ -139,59 +140,65 @@ impl Mirror {
                     }
                 }
                 event = tree.next() => {
-                    event.map(|event| self.note(&event, namespace, clock.now(), &mut gathered))
+                    event.map(|event| self.apply_event(&event, namespace, clock.now(), &mut pending))
                 }
-                event = pages.next() => event.map(|event| gathered.page(&event, ledger.path())),
+                event = pages.next() => event.map(|event| pending.note_page(&event, ledger.path())),
             };
             if event.is_none() {
                 return Ok(());
             }
-            // A snapshot is walked while it is waited for, and only then.
+            // The initial walk of a watch advances only while `next` is awaited, so it is awaited until both watches are current.
             if !tree.is_current() || !pages.is_current() {
                 if !tree.is_current() {
-                    self.cut_off();
+                    self.mark_disconnected();
                 }
                 continue;
             }
-            let mut pause = GATHER;
-            // Until all that is known to have changed was read.
+            let mut delay = DEBOUNCE;
+            // Repeats until everything that is known to have changed has been read.
             loop {
-                clock.sleep_until(clock.monotonic() + pause).await;
+                clock.sleep_until(clock.monotonic() + delay).await;
                 while let Some(event) = tree.try_next() {
-                    self.note(&event, namespace, clock.now(), &mut gathered);
+                    self.apply_event(&event, namespace, clock.now(), &mut pending);
                 }
                 while let Some(event) = pages.try_next() {
-                    gathered.page(&event, ledger.path());
+                    pending.note_page(&event, ledger.path());
                 }
                 if !tree.is_current() {
                     break;
                 }
-                match self.catch_up(&mut gathered, admin, clock).await {
+                match self.read_pending(&mut pending, admin, clock).await {
                     Ok(()) => break,
                     Err(AdminError::Unreachable { source: Error::Closed, .. }) => return Ok(()),
                     Err(error) => {
-                        tracing::debug!(%error, "a registry cannot be read: trying again");
-                        self.cut_off();
-                        pause = AGAIN;
+                        tracing::debug!(%error, "mirror refresh failed, retrying");
+                        self.mark_disconnected();
+                        delay = RETRY_DELAY;
                     }
                 }
             }
         }
     }
 
-    /// Takes note of a change in the tree.
-    fn note(&self, event: &Event, namespace: &Namespace, now: Timestamp, gathered: &mut Gathered) {
+    /// Applies a change of a shard's mark at once, and remembers which jobs have to be read again.
+    fn apply_event(
+        &self,
+        event: &Event,
+        namespace: &Namespace,
+        now: Timestamp,
+        pending: &mut PendingChanges,
+    ) {
         let (path, since) = match event {
             Event::Init => {
-                gathered.snapshot = Some(BTreeSet::new());
-                self.change(|seen| seen.bustle.clear());
+                pending.initial_names = Some(BTreeSet::new());
+                self.update(|snapshot| snapshot.activity.clear());
                 return;
             }
             Event::InitDone => {
-                let names = gathered.snapshot.take().unwrap_or_default();
-                self.change(|seen| seen.jobs.retain(|job, _| names.contains(job)));
-                gathered.jobs.extend(names);
-                gathered.is_whole = true;
+                let names = pending.initial_names.take().unwrap_or_default();
+                self.update(|snapshot| snapshot.jobs.retain(|job, _| names.contains(job)));
+                pending.jobs.extend(names);
+                pending.all_changed = true;
                 return;
             }
             Event::InitApply { path, stat } => {
@@ -205,146 +212,153 @@ impl Mirror {
             return;
         };
         let place = match name.parse::<JobName>() {
-            Ok(job) => JobTree::new(namespace, &job).ok().and_then(|tree| tree.place(path)),
-            Err(_) => Some(Place::Root),
+            Ok(job) => JobTree::new(namespace, &job).ok().and_then(|tree| tree.node_at(path)),
+            Err(_) => Some(TreeNode::Root),
         };
-        if let Some(snapshot) = &mut gathered.snapshot {
-            snapshot.insert(name.to_owned());
+        if let Some(names) = &mut pending.initial_names {
+            names.insert(name.to_owned());
         }
         match place {
             Some(
-                Place::Root
-                | Place::Config
-                | Place::Server(_)
-                | Place::Instance(_)
-                | Place::Shard(_, Part::Owner),
+                TreeNode::Root
+                | TreeNode::Config
+                | TreeNode::Server(_)
+                | TreeNode::Instance(_)
+                | TreeNode::Shard(_, ShardNode::Owner),
             ) => {
-                gathered.jobs.insert(name.to_owned());
-                gathered.shards.insert(name.to_owned());
+                pending.jobs.insert(name.to_owned());
+                pending.shards.insert(name.to_owned());
             }
-            Some(Place::Shard(shard, part)) => {
-                self.change(|seen| seen.bustle(name, since, shard, part));
-                gathered.shards.insert(name.to_owned());
+            Some(TreeNode::Shard(shard, part)) => {
+                self.update(|snapshot| snapshot.update_shard(name, since, shard, part));
+                pending.shards.insert(name.to_owned());
             }
-            Some(Place::FailoverItem(shard)) => {
-                self.change(|seen| seen.waiting(name, since.is_some(), shard));
-                gathered.shards.insert(name.to_owned());
+            Some(TreeNode::FailoverItem(shard)) => {
+                self.update(|snapshot| snapshot.update_failover(name, since.is_some(), shard));
+                pending.shards.insert(name.to_owned());
             }
-            Some(Place::Leader | Place::Necessary | Place::Processing | Place::Trigger(_)) => {
-                gathered.shards.insert(name.to_owned());
+            Some(
+                TreeNode::Leader
+                | TreeNode::Necessary
+                | TreeNode::Processing
+                | TreeNode::Trigger(_),
+            ) => {
+                pending.shards.insert(name.to_owned());
             }
             _ => {}
         }
     }
 
-    /// Reads what has to be read anew, and tells.
-    async fn catch_up(
+    /// Reads everything that has changed, and publishes it.
+    async fn read_pending(
         &self,
-        gathered: &mut Gathered,
+        pending: &mut PendingChanges,
         admin: &Admin,
         clock: &dyn Clock,
     ) -> Result<(), AdminError> {
-        if gathered.snapshot.is_some() {
+        if pending.initial_names.is_some() {
             return Ok(());
         }
-        let is_whole = gathered.is_whole;
-        let jobs: Vec<String> = gathered.jobs.iter().cloned().collect();
-        for batch in jobs.chunks(IN_FLIGHT) {
-            let looks = batch.iter().map(|job| async move { (job, admin.outline(job).await) });
-            for (job, outline) in join_all(looks).await {
+        let all_changed = pending.all_changed;
+        let jobs: Vec<String> = pending.jobs.iter().cloned().collect();
+        for batch in jobs.chunks(MAX_IN_FLIGHT) {
+            let reads = batch.iter().map(|job| async move { (job, admin.outline(job).await) });
+            for (job, outline) in join_all(reads).await {
                 let outline = outline?.map(Arc::new);
-                if is_whole {
-                    self.change(|seen| seen.put(job, outline));
+                if all_changed {
+                    self.update(|snapshot| snapshot.update_job(job, outline));
                 } else {
-                    self.show(job, outline);
+                    self.update_job(job, outline);
                 }
-                gathered.jobs.remove(job);
+                pending.jobs.remove(job);
             }
         }
-        self.meet(gathered, &jobs, admin).await?;
+        self.read_new_instances(pending, &jobs, admin).await?;
         let now = clock.now();
-        let was_current = self.change(|seen| {
-            seen.as_of = Some(now);
-            std::mem::replace(&mut seen.is_current, true)
+        let was_current = self.update(|snapshot| {
+            snapshot.as_of = Some(now);
+            std::mem::replace(&mut snapshot.is_current, true)
         });
         if !was_current {
-            self.say(Change::Connection(true));
+            self.publish(Change::Connection(true));
         }
-        let shards = std::mem::take(&mut gathered.shards);
-        if std::mem::take(&mut gathered.is_whole) {
-            self.say(Change::All);
+        let shards = std::mem::take(&mut pending.shards);
+        if std::mem::take(&mut pending.all_changed) {
+            self.publish(Change::All);
         } else {
             for job in shards {
-                self.say(Change::Shards(job));
+                self.publish(Change::Shards(job));
             }
         }
         Ok(())
     }
 
-    /// Asks those who came what they say of themselves: once each, in one of their jobs.
-    async fn meet(
+    /// Reads the documents of instances that are not known yet, once each, in one of their jobs.
+    async fn read_new_instances(
         &self,
-        gathered: &mut Gathered,
+        pending: &mut PendingChanges,
         jobs: &[String],
         admin: &Admin,
     ) -> Result<(), AdminError> {
-        self.seen(|seen| {
-            for (name, outline) in jobs.iter().filter_map(|job| seen.jobs.get_key_value(job)) {
+        self.read(|snapshot| {
+            for (name, outline) in jobs.iter().filter_map(|job| snapshot.jobs.get_key_value(job)) {
                 let Ok(job) = name.parse::<JobName>() else { continue };
-                let new = outline.instances.iter().filter(|id| !seen.instances.contains_key(*id));
-                gathered.newcomers.extend(new.map(|id| (id.clone(), job.clone())));
+                let new =
+                    outline.instances.iter().filter(|id| !snapshot.instances.contains_key(*id));
+                pending.new_instances.extend(new.map(|id| (id.clone(), job.clone())));
             }
         });
-        let newcomers: Vec<(String, JobName)> = gathered.newcomers.clone().into_iter().collect();
-        for batch in newcomers.chunks(IN_FLIGHT) {
-            let looks = batch.iter().map(|(id, job)| admin.instance(job, id));
-            for ((id, _), instance) in batch.iter().zip(join_all(looks).await) {
+        let new_instances: Vec<(String, JobName)> =
+            pending.new_instances.clone().into_iter().collect();
+        for batch in new_instances.chunks(MAX_IN_FLIGHT) {
+            let reads = batch.iter().map(|(id, job)| admin.instance(job, id));
+            for ((id, _), instance) in batch.iter().zip(join_all(reads).await) {
                 match instance {
-                    Ok(Some(instance)) => self.change(|seen| seen.meet(instance)),
+                    Ok(Some(instance)) => self.update(|snapshot| snapshot.add_instance(instance)),
                     Err(error @ AdminError::Unreachable { .. }) => return Err(error),
-                    // It left, or it is not ours to look at.
+                    // The instance has left, or access is denied.
                     Ok(None) | Err(_) => {}
                 }
-                gathered.newcomers.remove(id);
+                pending.new_instances.remove(id);
             }
         }
         Ok(())
     }
 
-    fn show(&self, job: &str, outline: Option<Arc<Outline>>) {
-        if self.change(|seen| seen.put(job, outline.clone())) {
-            self.say(Change::Job(job.to_owned(), outline));
+    fn update_job(&self, job: &str, outline: Option<Arc<Outline>>) {
+        if self.update(|snapshot| snapshot.update_job(job, outline.clone())) {
+            self.publish(Change::Job(job.to_owned(), outline));
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
-        change(&mut self.seen.write().unwrap_or_else(PoisonError::into_inner))
+    fn update<T>(&self, update: impl FnOnce(&mut Snapshot) -> T) -> T {
+        update(&mut self.snapshot.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn say(&self, change: Change) {
-        // Perhaps nobody listens.
-        let _ = self.tell.send(change);
+    fn publish(&self, change: Change) {
+        // Sending fails if there is no subscriber.
+        let _ = self.changes.send(change);
     }
 }
 
-/// What changed and was not told yet.
+/// Changes that have not been published yet.
 #[derive(Debug, Default)]
-struct Gathered {
-    /// Jobs to be read anew.
+struct PendingChanges {
+    /// Jobs to read again.
     jobs: BTreeSet<String>,
-    /// Jobs of whose shards something is to be told.
+    /// Jobs whose shards changed.
     shards: BTreeSet<String>,
-    /// Instances of which is not known yet what they say of themselves, each with a job of theirs.
-    newcomers: BTreeMap<String, JobName>,
-    /// What a snapshot showed so far, while there is one.
-    snapshot: Option<BTreeSet<String>>,
-    /// Everything is to be read anew.
-    is_whole: bool,
+    /// Instances whose documents have not been read yet, each with one of its jobs.
+    new_instances: BTreeMap<String, JobName>,
+    /// Names reported so far by the watch's initial walk, while it lasts.
+    initial_names: Option<BTreeSet<String>>,
+    /// The watch has restarted, so everything is read again.
+    all_changed: bool,
 }
 
-impl Gathered {
-    /// Takes note of a change in the ledger.
-    fn page(&mut self, event: &Event, ledger: &Path) {
+impl PendingChanges {
+    /// Remembers the job whose ledger changed.
+    fn note_page(&mut self, event: &Event, ledger: &Path) {
         if let Event::Apply { path } | Event::Delete { path } = event
             && let Some(below) = path.below(ledger)
             && let Some((job, _)) = below.split_once('/')
@@ -354,50 +368,54 @@ impl Gathered {
     }
 }
 
-impl Seen {
-    /// Says whether that is news.
-    fn put(&mut self, job: &str, outline: Option<Arc<Outline>>) -> bool {
+impl Snapshot {
+    /// Returns whether the outline changed.
+    fn update_job(&mut self, job: &str, outline: Option<Arc<Outline>>) -> bool {
         let Some(outline) = outline else {
-            self.bustle.remove(job);
+            self.activity.remove(job);
             return self.jobs.remove(job).is_some();
         };
-        let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
+        let is_changed = self.jobs.get(job).is_none_or(|known| *known != outline);
         self.jobs.insert(job.to_owned(), outline);
-        is_news
+        is_changed
     }
 
-    /// Somebody said something of themselves. Those who left are forgotten once there are many of them.
-    fn meet(&mut self, instance: Instance) {
+    /// Adds an instance. Drops instances that have left, but only now and then, because that reads the outlines of all jobs.
+    fn add_instance(&mut self, instance: Instance) {
         self.instances.insert(instance.id.clone(), instance);
-        let there = self.jobs.values().flat_map(|outline| &outline.instances);
-        if self.instances.len().is_power_of_two() && self.instances.len() >= MANY {
-            let there: BTreeSet<&String> = there.collect();
-            self.instances.retain(|id, _| there.contains(id));
+        let present = self.jobs.values().flat_map(|outline| &outline.instances);
+        if self.instances.len().is_power_of_two() && self.instances.len() >= PRUNE_THRESHOLD {
+            let present: BTreeSet<&String> = present.collect();
+            self.instances.retain(|id, _| present.contains(id));
         }
     }
 
-    /// Something of a shard is there since then, or no longer.
-    fn bustle(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: Part) {
-        let bustle = self.bustle.entry(job.to_owned()).or_default();
+    /// A mark of a shard was created at `since`, or deleted if there is none.
+    fn update_shard(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: ShardNode) {
+        let activity = self.activity.entry(job.to_owned()).or_default();
         match (part, since) {
-            (Part::Running, None) => drop(bustle.running.remove(&shard)),
-            // A change may be told that was seen already.
-            (Part::Running, Some(since)) => {
-                bustle.running.entry(shard).or_insert(since);
+            (ShardNode::Running, None) => drop(activity.running.remove(&shard)),
+            // The watch may report a node again that is known already.
+            (ShardNode::Running, Some(since)) => {
+                activity.running.entry(shard).or_insert(since);
             }
-            (Part::Disabled, _) => note(&mut bustle.disabled, since.is_some(), shard),
-            (Part::Misfire, _) => note(&mut bustle.misfired, since.is_some(), shard),
+            (ShardNode::Disabled, _) => set_present(&mut activity.disabled, since.is_some(), shard),
+            (ShardNode::Misfire, _) => set_present(&mut activity.misfired, since.is_some(), shard),
             _ => {}
         }
     }
 
-    fn waiting(&mut self, job: &str, is_there: bool, shard: u32) {
-        note(&mut self.bustle.entry(job.to_owned()).or_default().waiting, is_there, shard);
+    fn update_failover(&mut self, job: &str, is_present: bool, shard: u32) {
+        set_present(
+            &mut self.activity.entry(job.to_owned()).or_default().waiting,
+            is_present,
+            shard,
+        );
     }
 }
 
-fn note(shards: &mut BTreeSet<u32>, is_there: bool, shard: u32) {
-    if is_there {
+fn set_present(shards: &mut BTreeSet<u32>, is_present: bool, shard: u32) {
+    if is_present {
         shards.insert(shard);
     } else {
         shards.remove(&shard);

@@ -1,52 +1,54 @@
-//! What console and command line may ask and do. Typed, without HTTP; on any registry, with Java and Rust instances in any mix.
+//! Queries and changes that the console and the command line offer. Typed, without HTTP; works on any registry, with any mix of Java and Rust
+//! instances.
 //!
-//! * **Asking.** [`Admin::jobs`], [`job`](Admin::job), [`shards`](Admin::shards), [`servers`](Admin::servers),
-//!   [`server`](Admin::server), [`dump`](Admin::dump). Statuses are the ancestor's. What cannot be read is shown with the reason and never hides the
-//!   rest. Answers are pictures: read node by node, after a sync, and not in one instant.
-//! * **Doing.** [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger), [`cancel`](Admin::cancel);
-//!   enable, disable and shut down jobs, servers and shards; [`remove`](Admin::remove). Every write says what was seen and is refused when it is
-//!   no longer so; every write into a job is conditional on its configuration, so that a removed job is not brought back in
-//!   pieces. Events have the ancestor's types: Java reacts to them.
-//! * **Understanding.** [`explain`](Admin::explain): why did this shard run, or not run, at that time?
+//! * **Queries**: [`Admin::jobs`], [`job`](Admin::job), [`shards`](Admin::shards), [`servers`](Admin::servers), [`server`](Admin::server),
+//!   [`dump`](Admin::dump). Statuses are those of Java ElasticJob. An entry that cannot be read is listed with the reason and never hides the other
+//!   entries. A query syncs first and then reads node by node, so its result is not one atomic snapshot.
+//! * **Changes**: [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger) and [`cancel`](Admin::cancel) runs;
+//!   enable and disable jobs, servers and shards; shut down instances; [`remove`](Admin::remove) jobs. Every write checks the state it was decided
+//!   from and is refused if that state has changed. Every write to a job also checks that its configuration exists, so that a removed job is not
+//!   re-created in part. Writes cause the same registry events as those of Java ElasticJob, because Java instances react to them.
+//! * **Diagnosis**: [`explain`](Admin::explain) tells why a shard ran, or did not run, at a given time; [`doctor`] checks a whole registry.
+//! * **Lists that stay current**: [`mirror`] follows a registry, so that a list costs no request.
 //!
-//! An [`AdminError`] says what a caller does differently, and knows the exit code of the command line.
+//! The variant of an [`AdminError`] tells a caller what to do next, and determines the exit code of the command line.
 //!
-//! Answers are [`Serialize`](serde::Serialize): the ancestor's names in camelCase, instants in RFC 3339.
+//! Results are [`Serialize`](serde::Serialize): the names of Java ElasticJob in camelCase, instants in RFC 3339.
 
 mod apply;
 mod assignment;
 pub mod doctor;
-mod door;
 mod dump;
 mod error;
 mod explain;
 #[cfg(test)]
 mod golden;
+mod handle;
 mod jobs;
 mod ledger_changes;
 pub mod mirror;
 mod model;
-mod picture;
 mod remove;
 mod servers;
+mod snapshot;
+mod subtree;
 mod switch;
 mod trigger;
-mod walk;
 
 pub use self::{
-    apply::{Applied, Change, Edit, Plan},
+    apply::{ApplyResult, ConfigChange, Edit, Plan},
     assignment::{STRATEGIES, assign},
-    door::Admin,
     error::AdminError,
-    explain::{Explanation, Finding, Topic, Weight},
+    explain::{Explanation, Finding, Severity, Topic},
+    handle::Admin,
     ledger_changes::LedgerChanges,
     model::{
-        Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Outline,
-        RunState, Running, RunsWith, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
+        Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
+        Outline, RunState, Running, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
         Shard, ShardStatus,
     },
-    remove::Removed,
-    switch::{Stored, Switched},
-    trigger::{Asked, Cancelled},
+    remove::RemovalResult,
+    switch::{ConfigUpdate, SwitchResult},
+    trigger::{CancellationResult, TriggerResponse},
 };
-pub use crate::{coordination::trigger::Ask, registry::Version};
+pub use crate::{coordination::trigger::TriggerRequest, registry::Version};

@@ -1,6 +1,6 @@
-//! What an administrator is told.
+//! Results of [`Admin`](super::Admin)'s queries.
 //!
-//! Ids, names and states are text where they come from the tree: a foreign tree may hold anything, and it is to be shown.
+//! Ids, names and states that are read from the registry are plain text: other programs may have written anything there, and it is shown as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,67 +13,63 @@ use crate::{
     registry::Version,
 };
 
-/// How a job stands, as the ancestor's console says it.
+/// Status of a job, as the console of Java ElasticJob reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum JobStatus {
-    /// Somebody runs it.
+    /// The job has instances, and its shards are assigned to them.
     Ok,
-    /// No server of it is enabled; or its configuration says so and only Rust instances, which obey that, are members.
+    /// No server of the job is enabled; or its configuration is disabled and all instances are Rust, which obeys that while running.
     Disabled,
-    /// Nobody is a member.
+    /// The job has no instances.
     Crashed,
-    /// Shards are not dealt yet, or belong to somebody who is gone.
+    /// Shards are not assigned yet, or are assigned to an instance that is gone.
     ShardingFlag,
 }
 
-/// How a shard stands, as the ancestor's console says it. The first that holds counts.
+/// Status of a shard, as the console of Java ElasticJob reports it. The first variant that applies is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ShardStatus {
-    /// It is not to run.
     Disabled,
-    /// It runs.
     Running,
-    /// It belongs to nobody, or to somebody who is gone.
+    /// The shard is unassigned, or its owner is gone.
     ShardingFlag,
-    /// It waits for its next fire.
+    /// The shard waits for its next fire.
     Pending,
 }
 
-/// Whether a server takes part.
+/// Whether instances on a server may run a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ServerStatus {
-    /// It does.
     Enabled,
-    /// It does not.
     Disabled,
 }
 
 impl ServerStatus {
-    /// What stands in `servers/{address}`, read as the ancestor's console reads it.
+    /// Parses the data of a node `servers/{address}` as the console of Java ElasticJob does: everything but `DISABLED` is enabled.
     pub(super) fn read(data: &[u8]) -> Self {
         if data.eq_ignore_ascii_case(b"DISABLED") { Self::Disabled } else { Self::Enabled }
     }
 }
 
-/// Who made an instance. One whose id nobody can read counts as Java: it understands nothing of ours.
+/// The implementation an instance runs. An instance whose id cannot be parsed counts as Java, because it understands none of our extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Language {
-    /// The ancestor.
+    /// Java ElasticJob.
     Java,
     /// This library.
     Rust,
 }
 
 impl Language {
-    /// Who made the instance of this id.
+    /// The language of the instance with this id.
     pub fn of(id: &str) -> Self {
         match id.parse::<InstanceId>() {
             Ok(id) if !id.is_java() => Self::Rust,
@@ -82,28 +78,25 @@ impl Language {
     }
 }
 
-/// What runs a job, as far as the registry is told.
+/// What executes a job, as far as the registry knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum RunsWith {
+pub enum HandlerInfo {
     /// A command line.
     Script,
-    /// A request.
+    /// An HTTP request.
     Http,
-    /// A Java class, or a Rust program that stands in for it.
-    Class {
-        /// Its name.
-        class: String,
-    },
+    /// A Java class, or a Rust program registered under that class name.
+    Class { class: String },
     /// A Rust program.
     Rust {
-        /// What it calls its handler, if it says.
+        /// Name of the handler, if the program sets one.
         handler: Option<String>,
     },
 }
 
-impl RunsWith {
+impl HandlerInfo {
     pub(super) fn read(root: &[u8], job: Option<&Job>) -> Self {
         let root = String::from_utf8_lossy(root);
         match root.trim() {
@@ -120,294 +113,272 @@ impl RunsWith {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobSummary {
-    /// What it is called.
     #[serde(rename = "jobName")]
     pub name: String,
-    /// How it stands; one that cannot be looked at counts as crashed, and has a problem.
+    /// A job that cannot be read counts as crashed and has a `problem`.
     pub status: JobStatus,
-    /// For people.
     pub description: String,
-    /// When it is due; a job without runs only when somebody asks for it.
+    /// A job without a cron expression runs only when triggered.
     pub cron: Option<String>,
-    /// How many shards it has; unknown if its configuration cannot be read.
+    /// Number of shards; none if the configuration cannot be read.
     #[serde(rename = "shardingTotalCount")]
     pub shards: Option<u32>,
-    /// How many instances are members.
+    /// Number of instances.
     #[serde(rename = "instanceCount")]
     pub instances: usize,
-    /// What runs it.
-    #[serde(rename = "handler")]
-    pub runs_with: RunsWith,
-    /// When its schedule makes it due next, whether or not somebody is there to run it.
+    pub handler: HandlerInfo,
+    /// Next fire of the schedule, whether or not an instance is there to run it.
     #[serde(rename = "nextFireTime")]
     pub next_fire: Option<Timestamp>,
-    /// Why its configuration cannot be read, or the job not be looked at.
+    /// Why the job or its configuration cannot be read.
     pub problem: Option<String>,
+    /// What to do about the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
-/// What a list is made of, job by job: for whoever keeps one.
+/// The summary of one job and the data it was computed from, for callers that keep a list up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outline {
-    /// What a list says.
     pub summary: JobSummary,
-    /// Its configuration, if it can be read.
+    /// The configuration, if it can be read.
     pub job: Option<Job>,
-    /// Its servers, by address.
+    /// Servers of the job, by address.
     pub servers: BTreeMap<String, ServerStatus>,
-    /// Its members, by id.
+    /// Ids of the instances.
     pub instances: BTreeSet<String>,
-    /// How many of its shards belong to somebody.
-    pub dealt: usize,
-    /// Whom shards belong to who is no member, by id.
-    pub departed: BTreeSet<String>,
+    /// Number of shards that have an owner.
+    pub assigned: usize,
+    /// Ids of owners that are no longer instances of the job.
+    pub gone_owners: BTreeSet<String>,
 }
 
-/// Everything about a job but its shards.
+/// Everything about a job except its shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobDetails {
-    /// What a list says.
     #[serde(flatten)]
     pub summary: JobSummary,
-    /// Its configuration.
     #[serde(rename = "config")]
     pub configuration: Configuration,
-    /// Its servers, by address.
+    /// Sorted by address.
     pub servers: Vec<Server>,
-    /// Its members, by id.
+    /// Sorted by id.
     #[serde(rename = "instanceList")]
     pub instances: Vec<Instance>,
-    /// Who leads, by id; may be somebody who is gone.
+    /// Id of the leader; its instance may be gone already.
     pub leader: Option<String>,
-    /// Shards have to be dealt anew, since then.
+    /// Since when a reassignment of the shards has been pending.
     pub resharding_since: Option<Timestamp>,
-    /// Shards are being dealt.
-    pub is_dealing: bool,
-    /// Shards that wait to be taken over.
+    /// Whether the leader is assigning shards at this moment.
+    pub is_assigning: bool,
+    /// Shards that await failover.
     pub failover_items: Vec<u32>,
-    /// Who was asked to run and has not taken note yet, by id.
+    /// Ids of instances with a trigger that they have not taken yet.
     pub triggers: Vec<String>,
 }
 
-/// A job's configuration, as far as it can be read.
+/// The stored configuration of a job, parsed if possible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
-    /// What it means.
+    /// The parsed configuration; none if it cannot be read.
     #[serde(rename = "properties", serialize_with = "as_properties")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub job: Option<Job>,
-    /// Why it cannot be read.
+    /// Why the document cannot be read.
     pub problem: Option<String>,
-    /// The document as it is stored. It may hold passwords, so it is left out of JSON.
+    /// The document as stored. It may contain passwords, so it is not part of the JSON.
     #[serde(skip)]
     pub raw: String,
-    /// How often it was written; give it to [`Edit::seen`](super::Edit::seen) so that nobody's change is lost.
+    /// Version of the node; pass it to [`Edit::seen`](super::Edit::seen) so that no concurrent change is overwritten.
     #[serde(serialize_with = "as_number")]
     #[cfg_attr(feature = "openapi", schema(value_type = i32))]
     pub version: Version,
-    /// When it was last written, by the registry's clock.
+    /// When the document was last written, by the registry's clock.
     pub written_at: Option<Timestamp>,
 }
 
-/// A server of a job.
+/// A server, as one job sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Server {
-    /// Its address.
     #[serde(rename = "serverIp")]
     pub address: String,
-    /// Whether it takes part.
     pub status: ServerStatus,
-    /// How many instances are on it.
+    /// Number of instances on this server.
     #[serde(rename = "instanceCount")]
     pub instances: usize,
 }
 
-/// A member of a job.
+/// An instance, as one job sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
-    /// Its id.
     #[serde(rename = "instanceId")]
     pub id: String,
-    /// The address of its server.
+    /// Address of the server it runs on.
     #[serde(rename = "serverIp")]
     pub server: String,
-    /// What it wants to be known by.
+    /// Labels the instance was started with.
     pub labels: BTreeMap<String, String>,
-    /// Who made it.
     pub language: Language,
-    /// Since when it is a member, by the registry's clock. A Java instance begins anew whenever it reconnects.
+    /// When the instance registered, by the registry's clock. A Java instance registers again whenever it reconnects.
     pub since: Option<Timestamp>,
-    /// Why its document cannot be read; shards are not dealt to it then.
+    /// Why its document cannot be read; such an instance is assigned no shards.
     pub problem: Option<String>,
 }
 
-/// One shard.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a node of the tree that is there or not"
-)]
+/// One shard of a job.
+#[expect(clippy::struct_excessive_bools, reason = "each is a node of the tree that exists or not")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// Its number.
     pub item: u32,
-    /// How it stands.
     pub status: ShardStatus,
-    /// Whose it is, by id; may be somebody who is gone.
+    /// Id of the owner; its instance may be gone already.
     #[serde(rename = "instanceId")]
     pub owner: Option<String>,
-    /// The address of its owner's server.
+    /// Address of the owner's server.
     #[serde(rename = "serverIp")]
     pub server: Option<String>,
-    /// Whether its owner is a member.
+    /// Whether the owner is an instance of the job now.
     pub is_owner_online: bool,
-    /// Who made its owner.
+    /// Language of the owner.
     pub language: Option<Language>,
-    /// What it is given.
     pub parameter: Option<String>,
-    /// Who runs it.
+    /// The instance that holds the shard, if it is running.
     pub running: Option<Running>,
-    /// Whether somebody has taken it over.
+    /// Whether an instance has taken the shard over.
     #[serde(rename = "failover")]
     pub is_taken_over: bool,
-    /// Who has, by id.
+    /// Id of the instance that has taken the shard over.
     #[serde(rename = "failoverInstanceId")]
     pub taken_over_by: Option<String>,
-    /// Whether it waits to be taken over.
-    pub waits_for_failover: bool,
-    /// Whether a fire came while it ran, so that it runs once more.
+    /// Whether the shard awaits failover.
+    pub awaits_failover: bool,
+    /// Whether the shard has a misfire mark: it came due while it was running, and runs once more to compensate.
     #[serde(rename = "misfire")]
-    pub is_misfired: bool,
-    /// Whether it is not to run.
+    pub has_misfire_mark: bool,
     #[serde(rename = "disabled")]
     pub is_disabled: bool,
-    /// What the ledger says of its newest run. Java keeps none, so of what Java runs there is nothing.
+    /// The newest run according to the ledger. Java writes no ledger, so runs on Java instances are missing here.
     pub last_run: Option<LastRun>,
-    /// Why the ledger cannot be read.
+    /// Why the ledger page cannot be read.
     pub problem: Option<String>,
 }
 
-/// A shard is running.
+/// The instance that runs a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// Who runs it, by id.
     #[serde(rename = "instanceId")]
     pub instance: String,
-    /// Since when, by the registry's clock.
+    /// When it started, by the registry's clock.
     pub since: Option<Timestamp>,
 }
 
-/// The newest run of a shard.
+/// The newest run of a shard, from its ledger page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
-    /// The run; unknown of what Java ran.
+    /// Unknown for runs on Java instances.
     pub run_id: Option<String>,
     /// When the shard was last due by its schedule.
     pub due_at: Option<Timestamp>,
-    /// Which try it was.
+    /// Attempt number within the run.
     pub attempt: u32,
-    /// Who tried, by id.
+    /// Id of the instance that made the attempt.
     #[serde(rename = "instanceId")]
     pub instance: Option<String>,
-    /// How that stands.
     pub state: RunState,
-    /// Since when, by the registry's clock.
+    /// When the shard entered this state, by the registry's clock.
     pub since: Option<Timestamp>,
 }
 
-/// How the newest run of a shard stands.
+/// LedgerState of the newest run of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RunState {
-    /// It never ran.
+    /// The shard has never run.
     Fresh,
-    /// It runs.
     Running,
-    /// It ended well.
+    /// The run succeeded.
     Done,
-    /// It ended badly.
     Failed,
-    /// Whoever ran it is gone.
+    /// The instance died while running the shard.
     Lost,
 }
 
-impl From<ledger::State> for RunState {
-    fn from(state: ledger::State) -> Self {
+impl From<ledger::LedgerState> for RunState {
+    fn from(state: ledger::LedgerState) -> Self {
         match state {
-            ledger::State::Fresh => Self::Fresh,
-            ledger::State::Running => Self::Running,
-            ledger::State::Done => Self::Done,
-            ledger::State::Failed => Self::Failed,
-            ledger::State::Lost => Self::Lost,
+            ledger::LedgerState::Fresh => Self::Fresh,
+            ledger::LedgerState::Running => Self::Running,
+            ledger::LedgerState::Done => Self::Done,
+            ledger::LedgerState::Failed => Self::Failed,
+            ledger::LedgerState::Lost => Self::Lost,
         }
     }
 }
 
-/// A server in a list.
+/// A server in a list, across all jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSummary {
-    /// Its address.
     #[serde(rename = "serverIp")]
     pub address: String,
-    /// The instances on it, by id, each once.
+    /// Ids of the instances on this server, each once.
     pub instances: Vec<String>,
-    /// The jobs it takes part in, by name.
+    /// Names of the jobs that know this server.
     #[serde(rename = "jobNames")]
     pub jobs: Vec<String>,
-    /// How many of them it is disabled for.
+    /// Number of jobs that this server is disabled for.
     #[serde(rename = "disabledJobsNum")]
     pub disabled: usize,
 }
 
-/// A server, job by job.
+/// A server with its state in every job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerDetails {
-    /// What a list says.
     #[serde(flatten)]
     pub summary: ServerSummary,
-    /// Its jobs, by name.
+    /// Sorted by name.
     #[serde(rename = "jobList")]
     pub jobs: Vec<ServerJob>,
 }
 
-/// A job on a server.
+/// The state of one server in one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerJob {
-    /// What it is called.
     #[serde(rename = "jobName")]
     pub job: String,
-    /// Whether the server takes part in it; none if there are instances and no entry of the server.
+    /// None if the job has instances on the server, but no entry for the server itself.
     pub status: Option<ServerStatus>,
-    /// Its instances on this server, by id.
+    /// Ids of the job's instances on this server.
     pub instances: Vec<String>,
 }
 
-#[expect(clippy::ref_option, reason = "what serde calls")]
+#[expect(clippy::ref_option, reason = "serde's signature")]
 fn as_properties<S: Serializer>(job: &Option<Job>, serializer: S) -> Result<S::Ok, S::Error> {
     job.as_ref().map(Job::to_json).serialize(serializer)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 pub(super) fn as_number<S: Serializer>(
     version: &Version,
     serializer: S,

@@ -1,49 +1,49 @@
-//! Removing a job, whole.
+//! Removes a job completely.
 //!
-//! Its tree and its pages of the ledger go in one transaction, so that nobody ever sees half a job, and a job of the same name that somebody
-//! makes at the same time is either there before, and then something of the plan does not fit and it is looked at again, or after, and
-//! then it is theirs. A tree too large for one transaction goes in several; the first takes the configuration, without which no
-//! Rust instance writes, and each of the others makes sure that there is none.
+//! One transaction deletes its tree and its ledger pages, so that no client ever sees half a job. If another client creates a job of the same name at
+//! the same time, either the creation comes first, the transaction is refused, and removal reads again; or it comes after, and the new job stays.
+//! A tree that is too large for one transaction is deleted in several: the first deletes the configuration, without which no Rust instance writes, and
+//! each of the others checks that there is still none.
 
 use serde::Serialize;
 
 use super::{
-    door::Admin,
     error::AdminError,
-    picture::Picture,
-    switch::{committed, restless},
+    handle::Admin,
+    snapshot::JobSnapshot,
+    switch::{too_many_conflicts, was_committed},
 };
 use crate::{
     job::JobName,
-    registry::{Create, Expected, Op, Path},
+    registry::{Create, ExpectedVersion, Op, Path},
 };
 
-/// How often it is looked at again when something changes meanwhile.
-const TRIES: usize = 16;
-/// How many nodes go in one transaction: a registry takes about a megabyte, and a path may be long.
-const BATCH: usize = 2_000;
+/// Maximum number of attempts if the job changes meanwhile.
+const MAX_ATTEMPTS: usize = 16;
+/// Maximum number of nodes deleted in one transaction: a registry accepts about a megabyte, and a path may be long.
+const MAX_BATCH: usize = 2_000;
 
-/// A job was removed.
+/// Result of removing a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Removed {
-    /// How many nodes went, those of the ledger included.
+pub struct RemovalResult {
+    /// Number of deleted nodes, including those of the ledger.
     pub nodes: usize,
-    /// Instances that were members: they see it and leave.
+    /// Ids of the job's instances: they notice the removal and leave.
     pub instances: Vec<String>,
 }
 
 impl Admin {
-    /// Removes a job: configuration, tree and ledger. Refused while instances are members, unless `force` says that they may lose it.
-    pub async fn remove(&self, job: &JobName, force: bool) -> Result<Removed, AdminError> {
-        let mut picture = self.picture(job).await?;
-        if !picture.is_there() {
+    /// Removes a job: configuration, tree and ledger. Refused while the job has instances, unless `force` is set.
+    pub async fn remove(&self, job: &JobName, force: bool) -> Result<RemovalResult, AdminError> {
+        let mut snapshot = self.snapshot(job).await?;
+        if !snapshot.exists() {
             return Err(self.no_such_job(job, false));
         }
-        let mut removed = Removed { nodes: 0, instances: Vec::new() };
-        for _ in 0..TRIES {
-            let instances: Vec<String> = picture.ids().into_iter().collect();
+        let mut removed = RemovalResult { nodes: 0, instances: Vec::new() };
+        for _ in 0..MAX_ATTEMPTS {
+            let instances: Vec<String> = snapshot.instance_ids().into_iter().collect();
             if !instances.is_empty() && !force {
                 return Err(AdminError::refused(
                     format!("job {job} has instances: {}", instances.join(", ")),
@@ -51,75 +51,79 @@ impl Admin {
                 ));
             }
             removed.instances.extend(instances);
-            removed.nodes += self.clear(&picture).await?;
-            // Instances that were running may have written something since; Java does not look whether the job is still there.
-            picture = self.picture(job).await?;
-            if !picture.is_there() || (removed.nodes > 0 && picture.config_node().is_some()) {
+            removed.nodes += self.delete_nodes(&snapshot).await?;
+            // Instances may have written nodes since: Java does not check whether the job still exists.
+            snapshot = self.snapshot(job).await?;
+            if !snapshot.exists() || (removed.nodes > 0 && snapshot.config_node().is_some()) {
                 removed.instances.sort_unstable();
                 removed.instances.dedup();
                 return Ok(removed);
             }
         }
-        Err(restless(job))
+        Err(too_many_conflicts(job))
     }
 
-    /// Deletes what the picture shows; says how many nodes, none if it is no longer so.
-    async fn clear(&self, picture: &Picture) -> Result<usize, AdminError> {
-        let plan = deletions(picture);
-        let (first, rest) = plan.split_at(plan.len().min(BATCH));
+    /// Deletes the nodes of the snapshot. Returns how many were deleted: 0 if the job has changed since.
+    async fn delete_nodes(&self, snapshot: &JobSnapshot) -> Result<usize, AdminError> {
+        let plan = deletions(snapshot);
+        let (first, rest) = plan.split_at(plan.len().min(MAX_BATCH));
         let mut first: Vec<Op> = first.to_vec();
         if !rest.is_empty() {
-            // The gate goes first: nobody enters a job without instances' parent, and nobody writes without a configuration.
-            first = gate(picture);
+            // No instance can join without the parent node of instances, and none writes without a configuration.
+            first = entry_deletions(snapshot);
         }
-        if !committed(self.registry.multi(first.clone()).await)? {
+        if !was_committed(self.registry.multi(first.clone()).await)? {
             return Ok(0);
         }
         if rest.is_empty() {
             return Ok(first.len());
         }
-        let mut gone = first.len();
-        let left: Vec<Op> = plan
+        let mut deleted = first.len();
+        let remaining: Vec<Op> = plan
             .into_iter()
             .filter(|op| !first.iter().any(|done| done.path() == op.path()))
             .collect();
-        for batch in left.chunks(BATCH) {
-            let config = picture.tree.config();
+        for batch in remaining.chunks(MAX_BATCH) {
+            let config = snapshot.tree.config();
             let mut ops = batch.to_vec();
-            if picture.has(picture.tree.root())
-                && !batch.iter().any(|op| op.path() == picture.tree.root())
+            if snapshot.has(snapshot.tree.root())
+                && !batch.iter().any(|op| op.path() == snapshot.tree.root())
             {
-                // That can only be done where there is none.
+                // Creating the configuration succeeds only if there is none.
                 ops.push(Op::Create(Create::persistent(&config, "")));
-                ops.push(Op::Delete { path: config, expected: Expected::Any });
+                ops.push(Op::Delete { path: config, expected: ExpectedVersion::Any });
             }
-            if !committed(self.registry.multi(ops).await)? {
+            if !was_committed(self.registry.multi(ops).await)? {
                 break;
             }
-            gone += batch.len();
+            deleted += batch.len();
         }
-        Ok(gone)
+        Ok(deleted)
     }
 }
 
-/// Everything, children before parents; the configuration in the version that was seen.
-fn deletions(picture: &Picture) -> Vec<Op> {
-    // A path is smaller than those below it, so from the end on children come before parents.
-    let ledger = picture.ledger.keys().rev().cloned().map(delete);
-    let tree = picture.nodes.iter().rev().map(|(path, node)| {
-        let is_config = *path == picture.tree.config();
-        let expected = if is_config { Expected::Version(node.stat.version) } else { Expected::Any };
+/// Deletes all nodes, children before parents; the configuration only in the version of the snapshot.
+fn deletions(snapshot: &JobSnapshot) -> Vec<Op> {
+    // A path sorts before those below it, so in reverse order children come before parents.
+    let ledger = snapshot.ledger.keys().rev().cloned().map(delete);
+    let tree = snapshot.nodes.iter().rev().map(|(path, node)| {
+        let is_config = *path == snapshot.tree.config();
+        let expected = if is_config {
+            ExpectedVersion::Version(node.stat.version)
+        } else {
+            ExpectedVersion::Any
+        };
         Op::Delete { path: path.clone(), expected }
     });
     ledger.chain(tree).collect()
 }
 
-/// What keeps a job open: its configuration, and the place where instances enter.
-fn gate(picture: &Picture) -> Vec<Op> {
-    let instances = picture.tree.instances();
-    let all = deletions(picture).into_iter();
+/// Deletes the nodes without which no instance joins or writes: the configuration, and the instances with their parent.
+fn entry_deletions(snapshot: &JobSnapshot) -> Vec<Op> {
+    let instances = snapshot.tree.instances();
+    let all = deletions(snapshot).into_iter();
     all.filter(|op| {
-        *op.path() == picture.tree.config()
+        *op.path() == snapshot.tree.config()
             || *op.path() == instances
             || op.path().below(&instances).is_some()
     })
@@ -127,5 +131,5 @@ fn gate(picture: &Picture) -> Vec<Op> {
 }
 
 fn delete(path: Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }

@@ -1,60 +1,57 @@
-//! Enabling and disabling: jobs, servers, shards.
+//! Enables and disables jobs, servers and shards.
 //!
-//! The ancestor keeps the switch of a job on its servers alone, and every server that starts is enabled. So a job is disabled in both places: on every
-//! server, where Java sees it, and in the configuration, where those that come later find it and Rust obeys it at once.
+//! Java ElasticJob disables a job only by disabling each of its servers, and a server that starts later is enabled again. So a job is disabled in two
+//! places: on every server, where running Java instances see it, and in the configuration, which instances that start later read and Rust instances
+//! obey at once.
 
 use serde::Serialize;
 
-use super::{door::Admin, error::AdminError, model::ServerStatus};
+use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::{
-    coordination::tree::Part,
+    coordination::tree::ShardNode,
     job::JobName,
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
-/// How often it is tried again when the job changes meanwhile.
-const TRIES: usize = 8;
+/// Maximum number of attempts if the job changes meanwhile.
+const MAX_ATTEMPTS: usize = 8;
 
-/// A job was enabled or disabled.
+/// Result of enabling or disabling a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Switched {
-    /// Servers that were not so before.
+pub struct SwitchResult {
+    /// Addresses of the servers whose status changed.
     pub servers: Vec<String>,
-    /// What became of the configuration.
-    #[serde(rename = "config")]
-    pub stored: Stored,
+    pub config: ConfigUpdate,
 }
 
-/// What became of a configuration.
+/// How the stored configuration was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "camelCase")]
-pub enum Stored {
-    /// It says so now.
+pub enum ConfigUpdate {
+    /// The configuration was changed.
     Written,
-    /// It said so before.
-    Same,
-    /// It cannot be read, and was left as it is.
-    Unreadable {
-        /// Why.
-        problem: String,
-    },
+    /// The configuration had the wanted value already.
+    Unchanged,
+    /// The configuration cannot be read and was not changed.
+    Unreadable { problem: String },
 }
 
 impl Admin {
-    /// Lets a job run again, everywhere.
-    pub async fn enable(&self, job: &JobName) -> Result<Switched, AdminError> {
+    /// Enables a job on all its servers and in its configuration.
+    pub async fn enable(&self, job: &JobName) -> Result<SwitchResult, AdminError> {
         self.switch(job, ServerStatus::Enabled).await
     }
 
-    /// Lets a job run nowhere: not on the servers it has, and not on those that come. What runs comes to its end.
-    pub async fn disable(&self, job: &JobName) -> Result<Switched, AdminError> {
+    /// Disables a job on all its servers and in its configuration, so that servers that join later do not run it either. Shards that are running
+    /// finish.
+    pub async fn disable(&self, job: &JobName) -> Result<SwitchResult, AdminError> {
         self.switch(job, ServerStatus::Disabled).await
     }
 
-    /// Lets a server take part again, in one job or in all. Says in which jobs it was otherwise before.
+    /// Enables a server, in one job or in all. Returns the names of the jobs in which its status changed.
     pub async fn enable_server(
         &self,
         address: &str,
@@ -63,7 +60,7 @@ impl Admin {
         self.switch_server(address, job, ServerStatus::Enabled).await
     }
 
-    /// Lets a server take part no longer, in one job or in all. Says in which jobs it was otherwise before.
+    /// Disables a server, in one job or in all. Returns the names of the jobs in which its status changed.
     pub async fn disable_server(
         &self,
         address: &str,
@@ -72,46 +69,49 @@ impl Admin {
         self.switch_server(address, job, ServerStatus::Disabled).await
     }
 
-    /// Lets a shard run again. Says whether it was otherwise before.
+    /// Enables a shard. Returns whether it was disabled before.
     pub async fn enable_shard(&self, job: &JobName, shard: u32) -> Result<bool, AdminError> {
-        let picture = self.existing_shard(job, shard).await?;
-        match self.registry.delete(&picture.tree.shard(shard, Part::Disabled), Expected::Any).await
+        let snapshot = self.existing_shard(job, shard).await?;
+        match self
+            .registry
+            .delete(&snapshot.tree.shard(shard, ShardNode::Disabled), ExpectedVersion::Any)
+            .await
         {
             Ok(_) => Ok(true),
-            Err(Error::Absent { .. }) => Ok(false),
+            Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Lets a shard run no longer. What runs comes to its end. Says whether it was otherwise before.
+    /// Disables a shard; if it is running, it finishes. Returns whether it was enabled before.
     pub async fn disable_shard(&self, job: &JobName, shard: u32) -> Result<bool, AdminError> {
-        for _ in 0..TRIES {
-            let picture = self.existing_shard(job, shard).await?;
-            let tree = &picture.tree;
-            let disabled = tree.shard(shard, Part::Disabled);
-            if picture.has(&disabled) {
+        for _ in 0..MAX_ATTEMPTS {
+            let snapshot = self.existing_shard(job, shard).await?;
+            let tree = &snapshot.tree;
+            let disabled = tree.shard(shard, ShardNode::Disabled);
+            if snapshot.has(&disabled) {
                 return Ok(false);
             }
-            let places = [tree.sharding(), tree.shard(shard, Part::Itself), disabled];
-            let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
-            let missing = places.iter().filter(|path| !picture.has(path));
+            let paths = [tree.sharding(), tree.shard(shard, ShardNode::Root), disabled];
+            let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
+            let missing = paths.iter().filter(|path| !snapshot.has(path));
             ops.extend(missing.map(|path| Op::Create(Create::persistent(path, ""))));
-            if committed(self.registry.multi(ops).await)? {
+            if was_committed(self.registry.multi(ops).await)? {
                 return Ok(true);
             }
         }
-        Err(restless(job))
+        Err(too_many_conflicts(job))
     }
 
     async fn existing_shard(
         &self,
         job: &JobName,
         shard: u32,
-    ) -> Result<super::picture::Picture, AdminError> {
-        let picture = self.existing(job).await?;
-        let items = picture.items();
+    ) -> Result<super::snapshot::JobSnapshot, AdminError> {
+        let snapshot = self.existing_job(job).await?;
+        let items = snapshot.items();
         if items.contains(&shard) {
-            return Ok(picture);
+            return Ok(snapshot);
         }
         Err(AdminError::invalid(
             format!("job {job} has no shard {shard}"),
@@ -119,39 +119,39 @@ impl Admin {
         ))
     }
 
-    async fn switch(&self, job: &JobName, to: ServerStatus) -> Result<Switched, AdminError> {
-        for _ in 0..TRIES {
-            let picture = self.existing(job).await?;
-            let tree = &picture.tree;
+    async fn switch(&self, job: &JobName, to: ServerStatus) -> Result<SwitchResult, AdminError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let snapshot = self.existing_job(job).await?;
+            let tree = &snapshot.tree;
             let mut ops = Vec::new();
-            let version = picture.config_node().map(|node| node.stat.version).unwrap_or_default();
-            let wanted = to == ServerStatus::Disabled;
-            let stored = match picture.config() {
-                Some(Ok(mut config)) if config.disabled != wanted => {
-                    config.disabled = wanted;
-                    let expected = Expected::Version(version);
+            let version = snapshot.config_node().map(|node| node.stat.version).unwrap_or_default();
+            let is_disabled = to == ServerStatus::Disabled;
+            let update = match snapshot.config() {
+                Some(Ok(mut config)) if config.disabled != is_disabled => {
+                    config.disabled = is_disabled;
+                    let expected = ExpectedVersion::Version(version);
                     ops.push(Op::Set {
                         path: tree.config(),
                         data: config.to_yaml().into(),
                         expected,
                     });
-                    Stored::Written
+                    ConfigUpdate::Written
                 }
-                Some(Err(error)) => Stored::Unreadable { problem: error.to_string() },
-                _ => Stored::Same,
+                Some(Err(error)) => ConfigUpdate::Unreadable { problem: error.to_string() },
+                _ => ConfigUpdate::Unchanged,
             };
-            let servers = picture.servers().into_iter().filter(|server| server.status != to);
+            let servers = snapshot.servers().into_iter().filter(|server| server.status != to);
             let servers: Vec<String> = servers.map(|server| server.address).collect();
             ops.extend(servers.iter().map(|address| Op::Set {
                 path: tree.server(address),
-                data: word(to).into(),
-                expected: Expected::Any,
+                data: status_data(to).into(),
+                expected: ExpectedVersion::Any,
             }));
-            if ops.is_empty() || committed(self.registry.multi(ops).await)? {
-                return Ok(Switched { servers, stored });
+            if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
+                return Ok(SwitchResult { servers, config: update });
             }
         }
-        Err(restless(job))
+        Err(too_many_conflicts(job))
     }
 
     async fn switch_server(
@@ -161,19 +161,19 @@ impl Admin {
         to: ServerStatus,
     ) -> Result<Vec<String>, AdminError> {
         let mut switched = Vec::new();
-        for (job, place) in self.places(address, job).await? {
-            if place.status.is_none_or(|status| status == to) {
+        for (job, server_job) in self.server_jobs(address, job).await? {
+            if server_job.status.is_none_or(|status| status == to) {
                 continue;
             }
             let tree = self.tree(&job)?;
             let set = Op::Set {
                 path: tree.server(address),
-                data: word(to).into(),
-                expected: Expected::Any,
+                data: status_data(to).into(),
+                expected: ExpectedVersion::Any,
             };
-            let ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }, set];
-            // Refused when job or server have been removed: then there is nothing to switch.
-            if committed(self.registry.multi(ops).await)? {
+            let ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
+            // Refused if the job or the server has been removed: then there is nothing to change.
+            if was_committed(self.registry.multi(ops).await)? {
                 switched.push(job.to_string());
             }
         }
@@ -181,23 +181,24 @@ impl Admin {
     }
 }
 
-fn word(status: ServerStatus) -> &'static str {
+/// The data of a server's node.
+fn status_data(status: ServerStatus) -> &'static str {
     match status {
         ServerStatus::Enabled => "ENABLED",
         ServerStatus::Disabled => "DISABLED",
     }
 }
 
-/// Whether it was done; false if what was seen is no longer so.
-pub(super) fn committed<T>(result: Result<T, Error>) -> Result<bool, AdminError> {
+/// Whether a transaction was committed; false if a precondition no longer held.
+pub(super) fn was_committed<T>(result: Result<T, Error>) -> Result<bool, AdminError> {
     match result {
         Ok(_) => Ok(true),
-        Err(Error::Member { cause, .. })
+        Err(Error::Operation { cause, .. })
             if matches!(
                 *cause,
                 Error::Exists { .. }
                     | Error::Conflict { .. }
-                    | Error::Absent { .. }
+                    | Error::NotFound { .. }
                     | Error::NotEmpty { .. }
             ) =>
         {
@@ -207,9 +208,9 @@ pub(super) fn committed<T>(result: Result<T, Error>) -> Result<bool, AdminError>
     }
 }
 
-pub(super) fn restless(job: &JobName) -> AdminError {
+pub(super) fn too_many_conflicts(job: &JobName) -> AdminError {
     AdminError::conflict(
         format!("job {job} changes faster than it can be read"),
-        "do instances of two versions overwrite each other? try again",
+        "do instances with different configurations overwrite each other? try again",
     )
 }

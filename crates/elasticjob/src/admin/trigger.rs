@@ -1,8 +1,8 @@
-//! "Run now", and "stop that".
+//! Triggers runs, and cancels them.
 //!
-//! A node below `trigger` for each instance that is meant. Only what is missing is created: a trigger that waits is somebody's, and
-//! wiping it, as the ancestor does, would lose it. Nobody is asked who is not a member, so that nothing waits for an id that comes
-//! back.
+//! A trigger is a node below `trigger` for each instance that shall run or cancel. A pending trigger is never overwritten: it is another client's
+//! request, and would be lost if it were deleted, as Java ElasticJob does. Only registered instances are triggered, so that no trigger waits for an
+//! instance that is gone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,90 +11,96 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{door::Admin, error::AdminError, model::Language, picture::Picture};
+use super::{error::AdminError, handle::Admin, model::Language, snapshot::JobSnapshot};
 use crate::{
-    coordination::trigger::{Ask, Trigger},
+    coordination::trigger::{InstanceRequest, TriggerRequest},
     job::{JobName, RunId},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
-/// How often a trigger that waits is given time to be taken before ours is put in its place.
-const TRIES: usize = 20;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum number of attempts to create a trigger while the instance still has a pending one.
+const MAX_ATTEMPTS: usize = 20;
+/// Time between two attempts, for the instance to take its pending trigger.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Instances were asked to run.
+/// Result of triggering a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
-    /// What the run is called, by every Rust instance. Java does not know it.
+pub struct TriggerResponse {
+    /// Id of the run, the same on every Rust instance. Java does not know it.
     #[serde(rename = "runId", serialize_with = "as_text")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub run: RunId,
-    /// Who was asked, by id.
+    /// Ids of the triggered instances.
     pub instances: Vec<String>,
-    /// Who was asked before and has not taken note yet: they run, but not by this name. By id.
-    pub waiting: Vec<String>,
+    /// Ids of instances that still had a pending trigger: they run because of that one, under another run id.
+    pub already_pending: Vec<String>,
 }
 
-/// Instances were asked to stop what they run.
+/// Result of cancelling shards of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Cancelled {
-    /// Who was asked, by id, to stop which shards.
-    pub asked: BTreeMap<String, Vec<u32>>,
-    /// Shards whose holder cannot be told to stop, and who that is: a Java instance, or one that was shut down and is finishing.
+pub struct CancellationResult {
+    /// Shards whose cancellation was requested, by instance id.
+    pub requested: BTreeMap<String, Vec<u32>>,
+    /// Shards that cannot be cancelled, with the id of their holder: a Java instance, or an instance that was shut down and is finishing.
     pub not_cancellable: BTreeMap<u32, String>,
-    /// Shards that did not run.
+    /// Shards that were not running.
     pub idle: Vec<u32>,
 }
 
 impl Admin {
-    /// Asks the instances of a job to run now. Refused when nobody is there, and when something is said that only Rust understands (shards,
-    /// time, parameter) to Java.
-    pub async fn trigger(&self, job: &JobName, ask: Ask) -> Result<Asked, AdminError> {
-        let picture = self.existing(job).await?;
-        check_shards(&picture, &ask.shards)?;
-        let chosen = choose(&picture, &ask)?;
-        let run = ask.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
-        let ours = Trigger::Run(Ask { run: Some(run.clone()), ..ask });
-        self.plant_triggers(&picture).await?;
-        let (mut instances, mut waiting) = (Vec::new(), Vec::new());
-        for id in chosen {
-            let (data, tries) = match Language::of(&id) {
-                Language::Rust => (ours.to_bytes(), TRIES),
+    /// Triggers a run of a job now. Refused if the job has no instance, and if a Java instance would have to run with shards, a time or a parameter,
+    /// which only Rust instances understand.
+    pub async fn trigger(
+        &self,
+        job: &JobName,
+        request: TriggerRequest,
+    ) -> Result<TriggerResponse, AdminError> {
+        let snapshot = self.existing_job(job).await?;
+        check_shards(&snapshot, &request.shards)?;
+        let targets = target_instances(&snapshot, &request)?;
+        let run = request.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
+        let trigger = InstanceRequest::Run(TriggerRequest { run: Some(run.clone()), ..request });
+        self.ensure_trigger_parent(&snapshot).await?;
+        let (mut instances, mut already_pending) = (Vec::new(), Vec::new());
+        for id in targets {
+            let (data, max_attempts) = match Language::of(&id) {
+                Language::Rust => (trigger.to_bytes(), MAX_ATTEMPTS),
                 Language::Java => (Vec::new(), 1),
             };
-            match self.place(&picture, &id, data, tries).await? {
-                Placed::Yes => instances.push(id),
-                Placed::Waits => waiting.push(id),
-                Placed::Left => {}
+            match self.create_trigger(&snapshot, &id, data, max_attempts).await? {
+                TriggerCreation::Created => instances.push(id),
+                TriggerCreation::OtherPending => already_pending.push(id),
+                TriggerCreation::InstanceGone => {}
             }
         }
-        if instances.is_empty() && waiting.is_empty() {
-            return Err(nobody(job));
+        if instances.is_empty() && already_pending.is_empty() {
+            return Err(no_instance(job));
         }
-        Ok(Asked { run, instances, waiting })
+        Ok(TriggerResponse { run, instances, already_pending })
     }
 
-    /// Asks whoever runs these shards (all, if there are none) to stop. Java cannot be asked; it is named.
+    /// Requests cancellation of these shards (of all shards if the set is empty) from the instances that run them. Java instances cannot cancel; the
+    /// result names them.
     pub async fn cancel(
         &self,
         job: &JobName,
         shards: &BTreeSet<u32>,
-    ) -> Result<Cancelled, AdminError> {
-        let picture = self.existing(job).await?;
-        check_shards(&picture, shards)?;
-        let meant = if shards.is_empty() { picture.items() } else { shards.clone() };
-        let mut cancelled = Cancelled {
-            asked: BTreeMap::new(),
+    ) -> Result<CancellationResult, AdminError> {
+        let snapshot = self.existing_job(job).await?;
+        check_shards(&snapshot, shards)?;
+        let wanted = if shards.is_empty() { snapshot.items() } else { shards.clone() };
+        let mut cancelled = CancellationResult {
+            requested: BTreeMap::new(),
             not_cancellable: BTreeMap::new(),
             idle: Vec::new(),
         };
         let mut holders: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-        for shard in meant {
-            match picture.holder(shard).map(|running| running.instance) {
+        for shard in wanted {
+            match snapshot.holder(shard).map(|running| running.instance) {
                 None => cancelled.idle.push(shard),
                 Some(id) if Language::of(&id) == Language::Java => {
                     cancelled.not_cancellable.insert(shard, id);
@@ -105,21 +111,23 @@ impl Admin {
             }
         }
         if !holders.is_empty() {
-            self.plant_triggers(&picture).await?;
+            self.ensure_trigger_parent(&snapshot).await?;
         }
         for (id, shards) in holders {
-            let data = Trigger::Cancel(shards.clone()).to_bytes();
-            match self.place(&picture, &id, data, TRIES).await? {
-                Placed::Yes => drop(cancelled.asked.insert(id, shards.into_iter().collect())),
-                Placed::Left => {
+            let data = InstanceRequest::Cancel(shards.clone()).to_bytes();
+            match self.create_trigger(&snapshot, &id, data, MAX_ATTEMPTS).await? {
+                TriggerCreation::Created => {
+                    cancelled.requested.insert(id, shards.into_iter().collect());
+                }
+                TriggerCreation::InstanceGone => {
                     cancelled
                         .not_cancellable
                         .extend(shards.into_iter().map(|shard| (shard, id.clone())));
                 }
-                Placed::Waits => {
+                TriggerCreation::OtherPending => {
                     return Err(AdminError::conflict(
-                        format!("{id} has not taken its last trigger in job {job} yet"),
-                        "does it still live? try again in a moment",
+                        format!("instance {id} has not taken its last trigger of job {job} yet"),
+                        "is it still alive? try again in a moment",
                     ));
                 }
             }
@@ -127,98 +135,103 @@ impl Admin {
         Ok(cancelled)
     }
 
-    /// Makes sure that there is a place for triggers, in a job that is there.
-    async fn plant_triggers(&self, picture: &Picture) -> Result<(), AdminError> {
-        let path = picture.tree.triggers();
-        if picture.has(&path) {
+    /// Creates the parent node of triggers if it is missing, provided that the job exists.
+    async fn ensure_trigger_parent(&self, snapshot: &JobSnapshot) -> Result<(), AdminError> {
+        let path = snapshot.tree.triggers();
+        if snapshot.has(&path) {
             return Ok(());
         }
-        let config = Op::Check { path: picture.tree.config(), expected: Expected::Any };
+        let config = Op::Check { path: snapshot.tree.config(), expected: ExpectedVersion::Any };
         match self.registry.multi(vec![config, Op::Create(Create::persistent(&path, ""))]).await {
             Ok(_) => Ok(()),
-            Err(Error::Member { cause, .. }) if matches!(*cause, Error::Exists { .. }) => Ok(()),
+            Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn place(
+    /// Creates the trigger node of an instance. Retries while another trigger is pending there.
+    async fn create_trigger(
         &self,
-        picture: &Picture,
+        snapshot: &JobSnapshot,
         id: &str,
         data: Vec<u8>,
-        tries: usize,
-    ) -> Result<Placed, AdminError> {
-        let tree = &picture.tree;
-        for attempt in 0..tries {
+        max_attempts: usize,
+    ) -> Result<TriggerCreation, AdminError> {
+        let tree = &snapshot.tree;
+        for attempt in 0..max_attempts {
             if attempt > 0 {
-                self.clock.sleep_until(self.clock.monotonic() + PAUSE).await;
+                self.clock.sleep_until(self.clock.monotonic() + RETRY_DELAY).await;
             }
             let ops = vec![
-                Op::Check { path: tree.config(), expected: Expected::Any },
-                Op::Check { path: tree.instance(id), expected: Expected::Any },
+                Op::Check { path: tree.config(), expected: ExpectedVersion::Any },
+                Op::Check { path: tree.instance(id), expected: ExpectedVersion::Any },
                 Op::Create(Create::persistent(&tree.trigger(id), data.clone())),
             ];
             match self.registry.multi(ops).await {
-                Ok(_) => return Ok(Placed::Yes),
-                Err(Error::Member { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
-                Err(Error::Member { index: 1, .. }) => return Ok(Placed::Left),
+                Ok(_) => return Ok(TriggerCreation::Created),
+                Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
+                Err(Error::Operation { index: 1, .. }) => return Ok(TriggerCreation::InstanceGone),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Placed::Waits)
+        Ok(TriggerCreation::OtherPending)
     }
 }
 
-enum Placed {
-    Yes,
-    /// Another trigger waits there.
-    Waits,
-    /// It is no member any more.
-    Left,
+enum TriggerCreation {
+    Created,
+    /// The instance has not taken an earlier trigger yet.
+    OtherPending,
+    InstanceGone,
 }
 
-fn check_shards(picture: &Picture, shards: &BTreeSet<u32>) -> Result<(), AdminError> {
-    let known = picture.items();
+fn check_shards(snapshot: &JobSnapshot, shards: &BTreeSet<u32>) -> Result<(), AdminError> {
+    let known = snapshot.items();
     match shards.iter().find(|shard| !known.contains(shard)) {
         None => Ok(()),
         Some(shard) => Err(AdminError::invalid(
-            format!("job {} has no shard {shard}", picture.job),
+            format!("job {} has no shard {shard}", snapshot.job),
             format!("its shards are 0 to {}", known.len().saturating_sub(1)),
         )),
     }
 }
 
-/// Who is to be asked.
-fn choose(picture: &Picture, ask: &Ask) -> Result<BTreeSet<String>, AdminError> {
-    let (job, ids) = (&picture.job, picture.ids());
+/// Ids of the instances to trigger.
+fn target_instances(
+    snapshot: &JobSnapshot,
+    request: &TriggerRequest,
+) -> Result<BTreeSet<String>, AdminError> {
+    let (job, ids) = (&snapshot.job, snapshot.instance_ids());
     if ids.is_empty() {
-        return Err(nobody(job));
+        return Err(no_instance(job));
     }
     let (java, rust): (BTreeSet<String>, BTreeSet<String>) =
         ids.iter().cloned().partition(|id| Language::of(id) == Language::Java);
-    let owners: BTreeMap<u32, Option<String>> = ask
+    let owners: BTreeMap<u32, Option<String>> = request
         .shards
         .iter()
-        .map(|shard| (*shard, picture.owner(*shard).filter(|owner| ids.contains(owner))))
+        .map(|shard| (*shard, snapshot.owner(*shard).filter(|owner| ids.contains(owner))))
         .collect();
     for (shard, owner) in &owners {
         if let Some(owner) = owner.as_ref().filter(|owner| java.contains(*owner)) {
             return Err(AdminError::refused(
                 format!(
-                    "shard {shard} of job {job} belongs to {owner}, a Java instance, which runs all its shards or none"
+                    "shard {shard} of job {job} is assigned to {owner}, a Java instance, which runs all its shards or none"
                 ),
                 "trigger the whole job, or choose shards of Rust instances",
             ));
         }
     }
-    if ask.shards.is_empty() {
-        let words = [("a time", ask.at.is_some()), ("a parameter", ask.parameter.is_some())];
-        if let (Some((word, _)), Some(id)) = (words.iter().find(|(_, said)| *said), java.first()) {
+    if request.shards.is_empty() {
+        let options =
+            [("a time", request.at.is_some()), ("a parameter", request.parameter.is_some())];
+        let given = options.iter().find(|(_, is_given)| *is_given);
+        if let (Some((option, _)), Some(id)) = (given, java.first()) {
             return Err(AdminError::refused(
                 format!(
-                    "job {job} cannot be given {word}: {id} is a Java instance and would run without"
+                    "job {job} cannot be triggered with {option}: {id} is a Java instance and would ignore it"
                 ),
-                "trigger it without, or choose shards of Rust instances",
+                format!("trigger the job without {option}, or choose shards of Rust instances"),
             ));
         }
         return Ok(ids);
@@ -232,18 +245,15 @@ fn choose(picture: &Picture, ask: &Ask) -> Result<BTreeSet<String>, AdminError> 
             "trigger the whole job",
         ));
     }
-    // While shards are dealt anew, whoever owns them in the end is asked, too: of two who are asked, only the owner runs.
+    // While shards are being reassigned, all Rust instances are triggered, so that the future owner is among them; only the owner runs a shard.
     let is_settled =
-        !picture.has(&picture.tree.necessary()) && !picture.has(&picture.tree.processing());
+        !snapshot.has(&snapshot.tree.necessary()) && !snapshot.has(&snapshot.tree.processing());
     let owned: Option<BTreeSet<String>> = owners.into_values().collect();
     Ok(owned.filter(|_| is_settled).unwrap_or(rust))
 }
 
-fn nobody(job: &JobName) -> AdminError {
-    AdminError::refused(
-        format!("nobody runs job {job}: it has no instance"),
-        "start one, then trigger it",
-    )
+fn no_instance(job: &JobName) -> AdminError {
+    AdminError::refused(format!("job {job} has no instance"), "start one, then trigger it")
 }
 
 fn as_text<S: Serializer>(run: &RunId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,334 +1,368 @@
-//! What is written when a shard changes hands: claimed for a fire, taken over from the dead, given back, or marked as lost.
+//! Builds the transactions that change which instance holds a shard: claim, take over, release, mark lost, undo.
 //!
-//! Each is one multi that names everything it relies on: the configuration, the page of the ledger as it was read, the nodes that are to go.
-//! Losing a race is an answer: the multi names the part that was refused, and [`Steps::refusal`] says which shard that was. Every
-//! one of them writes the ledger's page by version, so that of two who saw the same only one acts.
+//! Every transaction
+//! * writes the ledger page of each shard by version, so that of two instances with the same view only one succeeds (the tree's own nodes are
+//!   deleted and re-created at version 0, so their versions cannot tell);
+//! * remembers for each operation which shard it belongs to, so that [`ShardTransaction::refusal`] can name the shard that lost the race.
 //!
-//! The creation id of everything a claim creates is the claim's own transaction number: the fencing token.
+//! Those that decide something new (claim, take over, mark lost) also check the version of the configuration they were decided from. A release
+//! or undo does not: a claim is given back even if the job was changed or removed meanwhile.
+//!
+//! The zxid of a claim is the creation zxid of every node it creates, and its fencing token. This module only builds transactions; the
+//! [`member`](super::member) sends them.
 
 use super::{
-    latch::Turn,
-    ledger::{Page, Seen, State},
-    tree::{JobTree, Part},
-    view::{Known, ShardView},
+    latch::HeldLatch,
+    ledger::{LedgerPage, LedgerState, VersionedPage},
+    tree::{JobTree, ShardNode},
+    view::{CachedNode, ShardView},
 };
 use crate::{
     job::{Failover, Fire, InstanceId, Monitor},
     registry::{
-        Committed, Create, Done, Error, Expected, Kind, Op, Path, SessionId, Version, Zxid,
+        Committed, Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, SessionId, Version,
+        Zxid,
     },
 };
 
-/// In whose name shards change hands.
+/// The instance and session on whose behalf transactions are built, with the job settings they depend on.
 #[derive(Debug, Clone)]
-pub struct Claimant<'a> {
-    /// Where everything is.
+pub struct TransactionBuilder<'a> {
     pub tree: &'a JobTree,
-    /// Who acts.
-    pub me: &'a InstanceId,
-    /// In which session.
+    pub instance: &'a InstanceId,
     pub session: SessionId,
-    /// The configuration this is decided from.
-    pub config: Version,
-    /// Whether `running` is written at all.
+    /// Version of the configuration that the decision is based on.
+    pub config_version: Version,
+    /// Without monitoring, no `running` node is written.
     pub monitor: Monitor,
-    /// Whether `running` outlives us, so that somebody can take over.
+    /// With failover, `running` is persistent: it survives the instance, so that others can see what was lost.
     pub failover: Failover,
 }
 
-/// What becomes of the flag that a shard waits to be taken over.
+/// What to do with the failover flag of a shard that is marked lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flag {
-    /// It stays as it is.
-    Leave,
-    /// There is none yet.
-    Raise,
-    /// There is one of an earlier loss. Whoever has seen the shard run since takes it for settled, so everybody is told of this loss.
-    RaiseAnew,
+pub enum FailoverFlag {
+    /// Leave the flag as it is.
+    Keep,
+    /// Create the flag; none exists.
+    Create,
+    /// Delete and re-create the flag, which is there from an earlier loss. An instance that has seen the shard run since then considers the flag
+    /// settled; the re-creation notifies every instance of the new loss.
+    Recreate,
 }
 
-/// A shard that is to be claimed.
+/// A shard to claim, as last read from the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stake {
-    /// Which one.
+pub struct ClaimCandidate {
     pub shard: u32,
-    /// Its page as it was last seen.
-    pub seen: Seen,
-    /// It waits to be taken over: this claim is as good.
-    pub is_flagged: bool,
-    /// A run of it was missed: this claim makes up for it.
-    pub is_marked: bool,
-    /// A `failovering` that was left behind, in this version.
-    pub left_behind: Option<Version>,
+    pub page: VersionedPage,
+    /// The shard is flagged for failover; a regular claim settles that, too.
+    pub awaits_failover: bool,
+    /// The shard has a misfire mark; this claim compensates it.
+    pub has_misfire_mark: bool,
+    /// Version of a `failovering` node left behind by an earlier takeover, to be deleted.
+    pub stale_failovering: Option<Version>,
 }
 
-impl Stake {
-    /// A shard about which there is nothing to say.
-    pub fn new(shard: u32, seen: Seen) -> Self {
-        Self { shard, seen, is_flagged: false, is_marked: false, left_behind: None }
+impl ClaimCandidate {
+    /// A shard without flag, mark or leftover.
+    pub fn new(shard: u32, page: VersionedPage) -> Self {
+        Self {
+            shard,
+            page,
+            awaits_failover: false,
+            has_misfire_mark: false,
+            stale_failovering: None,
+        }
     }
 
-    /// What claiming it takes away. A flag of Java's may be older than a run that settled it: only what the ledger calls lost is put back.
-    pub fn cleared(&self) -> Cleared {
-        let is_lost = self.seen.page.state == State::Lost;
-        Cleared { flag: self.is_flagged && is_lost, mark: self.is_marked }
+    /// What to restore if the claim is withdrawn. A flag is restored only if the ledger page says that the shard is lost: a flag set by Java may
+    /// be older than a run that settled it.
+    pub fn cleared_marks(&self) -> ClearedMarks {
+        let is_lost = self.page.page.state == LedgerState::Lost;
+        ClearedMarks {
+            failover_flag: self.awaits_failover && is_lost,
+            misfire_mark: self.has_misfire_mark,
+        }
     }
 }
 
-/// What a claim took away, and has to put back if nothing comes of it: otherwise nobody would know that there is something to make up for.
+/// The flag and mark that a claim cleared. A claim that is withdrawn must restore them, or the loss and the misfire would be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cleared {
-    /// That it waits to be taken over.
-    pub flag: bool,
-    /// That a run of it was missed.
-    pub mark: bool,
+pub struct ClearedMarks {
+    /// The failover flag.
+    pub failover_flag: bool,
+    /// The misfire mark.
+    pub misfire_mark: bool,
 }
 
-impl Cleared {
-    /// What is still missing, if somebody put it there meanwhile.
+impl ClearedMarks {
+    /// Leaves out the flag or the mark that exists again, because another instance has created it meanwhile.
     #[must_use]
-    pub fn unless_there(self, flag: bool, mark: bool) -> Self {
-        Self { flag: self.flag && !flag, mark: self.mark && !mark }
+    pub fn unless_existing(self, has_flag: bool, has_mark: bool) -> Self {
+        Self {
+            failover_flag: self.failover_flag && !has_flag,
+            misfire_mark: self.misfire_mark && !has_mark,
+        }
     }
 }
 
-/// A shard that is given back.
+/// A shard to release.
 #[derive(Debug, Clone, Copy)]
-pub struct Return<'a> {
-    /// Which one.
+pub struct ShardRelease<'a> {
     pub shard: u32,
-    /// What its page says from now on.
-    pub page: &'a Page,
-    /// The version its page has.
+    /// The ledger page to write.
+    pub page: &'a LedgerPage,
+    /// Present version of the ledger page.
     pub version: Version,
-    /// What hangs below it.
     pub view: Option<&'a ShardView>,
-    /// The transaction of the claim.
-    pub claimed_in: Zxid,
-    /// What is to be as it was before.
-    pub put_back: Cleared,
+    /// Zxid of the claim. Only nodes that were created by it are deleted.
+    pub claim_zxid: Zxid,
+    /// What the claim cleared and the release restores.
+    pub restore: ClearedMarks,
 }
 
-/// Why a multi was refused.
+/// Why a transaction was refused. In every case the caller reads again and decides again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The configuration has changed, or it is not our turn any more: look again, decide again.
-    Ground,
-    /// This shard is running.
+    /// The configuration has changed, the latch is no longer held, or this process's node is gone.
+    Precondition,
+    /// The shard is already running.
     Running(u32),
-    /// Its page has changed: read it again, decide again.
+    /// The ledger page of the shard has changed.
     Page(u32),
-    /// Something else about it has changed: look again, decide again.
+    /// Another node of the shard has changed.
     Shard(u32),
 }
 
-/// One multi, and what each part of it is about.
+/// A transaction (one multi), with the meaning of a refusal of each of its operations.
 #[derive(Debug, Clone, Default)]
-pub struct Steps {
+pub struct ShardTransaction {
     ops: Vec<Op>,
-    about: Vec<Refusal>,
+    refusals: Vec<Refusal>,
 }
 
-impl Steps {
-    fn add(&mut self, op: Op, about: Refusal) {
+impl ShardTransaction {
+    fn add(&mut self, op: Op, refusal: Refusal) {
         self.ops.push(op);
-        self.about.push(about);
+        self.refusals.push(refusal);
     }
 
-    /// The multi.
     pub fn ops(&self) -> Vec<Op> {
         self.ops.clone()
     }
 
-    /// What it creates.
-    pub fn created(&self) -> impl Iterator<Item = &Path> {
+    /// The paths that the transaction creates.
+    pub fn created_paths(&self) -> impl Iterator<Item = &Path> {
         self.ops
             .iter()
             .filter_map(|op| if let Op::Create(create) = op { Some(&create.path) } else { None })
     }
 
-    /// What a refusal means; `None` if it was not the registry that said no.
+    /// Which check the transaction failed; `None` for errors that are no refusal, such as an outage.
     pub fn refusal(&self, error: &Error) -> Option<Refusal> {
-        let Error::Member { index, cause } = error else { return None };
+        let Error::Operation { index, cause } = error else { return None };
         match **cause {
             Error::Exists { .. }
             | Error::Conflict { .. }
-            | Error::Absent { .. }
-            | Error::NotEmpty { .. } => self.about.get(*index).copied(),
+            | Error::NotFound { .. }
+            | Error::NotEmpty { .. } => self.refusals.get(*index).copied(),
             _ => None,
         }
     }
 
-    /// The versions in which the pages were written.
-    pub fn pages(&self, committed: &Committed) -> Vec<(u32, Version)> {
-        let written = self.about.iter().zip(&committed.done).filter_map(|(about, done)| {
-            let Refusal::Page(shard) = about else { return None };
+    /// The new versions of the ledger pages, by shard.
+    pub fn page_versions(&self, committed: &Committed) -> Vec<(u32, Version)> {
+        let written = self.refusals.iter().zip(&committed.done).filter_map(|(refusal, done)| {
+            let Refusal::Page(shard) = refusal else { return None };
             match done {
-                Done::Set(version) => Some((*shard, *version)),
-                Done::Created(_) => Some((*shard, Version(0))),
-                Done::Deleted | Done::Checked => None,
+                OpResult::Set(version) => Some((*shard, *version)),
+                OpResult::Created(_) => Some((*shard, Version(0))),
+                OpResult::Deleted | OpResult::Checked => None,
             }
         });
         written.collect()
     }
 }
 
-impl Claimant<'_> {
-    /// Claims shards for a fire: `running` appears, the page says who runs it. A flag or a mark on the shard goes: this run is what it asked
-    /// for.
-    pub fn claim(&self, fire: &Fire, stakes: &[Stake]) -> Steps {
-        let mut steps = self.on_this_ground();
-        for stake in stakes {
+impl TransactionBuilder<'_> {
+    /// Claims shards for a fire: creates `running`, writes the page, and clears failover flag and misfire mark, which this run settles.
+    pub fn claim(&self, fire: &Fire, candidates: &[ClaimCandidate]) -> ShardTransaction {
+        let mut transaction = self.with_config_check();
+        for candidate in candidates {
             if self.monitor == Monitor::Executions {
-                let running = self.create(stake.shard, Part::Running, self.running_kind());
-                steps.add(running, Refusal::Running(stake.shard));
+                let running =
+                    self.create_holder(candidate.shard, ShardNode::Running, self.running_kind());
+                transaction.add(running, Refusal::Running(candidate.shard));
             }
-            self.page(
-                &mut steps,
-                stake.shard,
-                &stake.seen,
-                &stake.seen.page.started(fire, self.me),
+            self.write_page(
+                &mut transaction,
+                candidate.shard,
+                &candidate.page,
+                &candidate.page.page.after_claim(fire, self.instance),
             );
-            self.clear(&mut steps, stake);
+            self.clear_marks(&mut transaction, candidate);
         }
-        steps
+        transaction
     }
 
-    /// Takes over shards whose instance died, and claims them at once, so that nobody can die in between unseen.
-    pub fn take(&self, turn: &Turn, fire: &Fire, stakes: &[Stake]) -> Steps {
-        let mut steps = self.on_this_ground();
-        steps.add(turn.check(), Refusal::Ground);
-        for stake in stakes {
-            let shard = stake.shard;
-            self.page(&mut steps, shard, &stake.seen, &stake.seen.page.started(fire, self.me));
-            self.clear(&mut steps, stake);
-            if let Some(version) = stake.left_behind {
-                let path = self.tree.shard(shard, Part::Failovering);
-                let expected = Expected::Version(version);
-                steps.add(Op::Delete { path, expected }, Refusal::Shard(shard));
+    /// Takes over lost shards and claims them in the same transaction, so that no instance can die unnoticed between the two.
+    pub fn take_over(
+        &self,
+        latch: &HeldLatch,
+        fire: &Fire,
+        candidates: &[ClaimCandidate],
+    ) -> ShardTransaction {
+        let mut transaction = self.with_config_check();
+        transaction.add(latch.check(), Refusal::Precondition);
+        for candidate in candidates {
+            let shard = candidate.shard;
+            self.write_page(
+                &mut transaction,
+                shard,
+                &candidate.page,
+                &candidate.page.page.after_claim(fire, self.instance),
+            );
+            self.clear_marks(&mut transaction, candidate);
+            if let Some(version) = candidate.stale_failovering {
+                let path = self.tree.shard(shard, ShardNode::Failovering);
+                let expected = ExpectedVersion::Version(version);
+                transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
-            let failover = self.create(shard, Part::Failover, Kind::Ephemeral(self.session));
-            steps.add(failover, Refusal::Shard(shard));
-            let failovering = self.create(shard, Part::Failovering, Kind::Persistent);
-            steps.add(failovering, Refusal::Shard(shard));
+            let failover =
+                self.create_holder(shard, ShardNode::Failover, Kind::Ephemeral(self.session));
+            transaction.add(failover, Refusal::Shard(shard));
+            let failovering = self.create_holder(shard, ShardNode::Failovering, Kind::Persistent);
+            transaction.add(failovering, Refusal::Shard(shard));
             if self.monitor == Monitor::Executions {
-                let running = self.create(shard, Part::Running, self.running_kind());
-                steps.add(running, Refusal::Running(shard));
+                let running = self.create_holder(shard, ShardNode::Running, self.running_kind());
+                transaction.add(running, Refusal::Running(shard));
             }
         }
-        steps
+        transaction
     }
 
-    /// Gives shards back: what their claims created goes, if it is still there, and the pages say how they ended. What
-    /// `is_fenced` can only be given back by whoever lives: what the dead held is for others to take over.
+    /// Releases shards: deletes the nodes that their claims created and that still exist, and writes the pages. If `is_fenced`, the transaction
+    /// also checks that this process is still registered: the shards of a dead process are for others to take over.
     pub fn release<'s>(
         &self,
-        ended: impl IntoIterator<Item = Return<'s>>,
+        releases: impl IntoIterator<Item = ShardRelease<'s>>,
         is_fenced: bool,
-    ) -> Steps {
-        let mut steps = Steps::default();
+    ) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
         if is_fenced {
-            let path = self.tree.process(self.me);
-            steps.add(Op::Check { path, expected: Expected::Any }, Refusal::Ground);
+            let path = self.tree.process(self.instance);
+            transaction
+                .add(Op::Check { path, expected: ExpectedVersion::Any }, Refusal::Precondition);
         }
-        for Return { shard, page, version, view, claimed_in, put_back } in ended {
-            for (part, known) in view.iter().flat_map(|view| view.holders()) {
-                let ours = known.as_ref().and_then(Known::read);
-                if ours.is_some_and(|document| document.created == claimed_in) {
-                    let path = self.tree.shard(shard, part);
-                    steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+        for ShardRelease { shard, page, version, view, claim_zxid, restore } in releases {
+            for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
+                let document = known.as_ref().and_then(CachedNode::document);
+                if document.is_some_and(|document| document.created == claim_zxid) {
+                    let path = self.tree.shard(shard, shard_node);
+                    transaction.add(
+                        Op::Delete { path, expected: ExpectedVersion::Any },
+                        Refusal::Shard(shard),
+                    );
                 }
             }
-            let seen = Seen { page: Page::default(), version: Some(version) };
-            self.page(&mut steps, shard, &seen, page);
-            self.put_back(&mut steps, shard, put_back);
+            let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
+            self.write_page(&mut transaction, shard, &before, page);
+            self.restore_marks(&mut transaction, shard, restore);
         }
-        steps
+        transaction
     }
 
-    /// Takes the nodes of a dead instance away, writes `after` into the page — that what it ran is lost, usually — and flags the shard so
-    /// that somebody takes it over, if that is asked for.
-    pub fn bury(
+    /// Marks a dead instance's shard as lost: deletes the nodes that name the instance, writes the page `after`, and treats the failover flag as
+    /// `flag` says. `after` equals the present page if the shard was not running and only its nodes were left.
+    pub fn mark_lost(
         &self,
         dead: &InstanceId,
         shard: u32,
-        seen: &Seen,
-        after: &Page,
+        before: &VersionedPage,
+        after: &LedgerPage,
         view: &ShardView,
-        flag: Flag,
-    ) -> Steps {
-        let mut steps = self.on_this_ground();
-        self.page(&mut steps, shard, seen, after);
+        flag: FailoverFlag,
+    ) -> ShardTransaction {
+        let mut transaction = self.with_config_check();
+        self.write_page(&mut transaction, shard, before, after);
         let path = self.tree.failover_item(shard);
-        if flag == Flag::RaiseAnew {
+        if flag == FailoverFlag::Recreate {
             let path = path.clone();
-            steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+            transaction
+                .add(Op::Delete { path, expected: ExpectedVersion::Any }, Refusal::Shard(shard));
         }
-        if flag != Flag::Leave {
-            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+        if flag != FailoverFlag::Keep {
+            transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         }
-        for (part, known) in view.holders() {
-            let theirs = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
-            if let Some(document) = theirs.and_then(Known::read) {
-                let path = self.tree.shard(shard, part);
-                let expected = Expected::Version(document.version);
-                steps.add(Op::Delete { path, expected }, Refusal::Shard(shard));
+        for (shard_node, known) in view.holders() {
+            let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
+            if let Some(document) = of_dead.and_then(CachedNode::document) {
+                let path = self.tree.shard(shard, shard_node);
+                let expected = ExpectedVersion::Version(document.version);
+                transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
         }
-        steps
+        transaction
     }
 
-    /// Takes back a claim of which it is not known whether it came about: the page is what it was before, and so is what the claim took
-    /// away.
+    /// Undoes a claim whose answer was lost: restores the page as it was before the claim, and the flag and mark in `restore`.
     pub fn undo(
         &self,
-        stake: &Stake,
+        candidate: &ClaimCandidate,
         version: Version,
         view: &ShardView,
-        put_back: Cleared,
-    ) -> Steps {
-        let mut steps = Steps::default();
-        let shard = stake.shard;
-        for (part, known) in view.holders() {
-            if known.as_ref().and_then(Known::text) == Some(self.me.as_str()) {
-                let path = self.tree.shard(shard, part);
-                steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+        restore: ClearedMarks,
+    ) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
+        let shard = candidate.shard;
+        for (shard_node, known) in view.holders() {
+            if known.as_ref().and_then(CachedNode::text) == Some(self.instance.as_str()) {
+                let path = self.tree.shard(shard, shard_node);
+                transaction.add(
+                    Op::Delete { path, expected: ExpectedVersion::Any },
+                    Refusal::Shard(shard),
+                );
             }
         }
-        let seen = Seen { page: Page::default(), version: Some(version) };
-        self.page(&mut steps, shard, &seen, &stake.seen.page);
-        self.put_back(&mut steps, shard, put_back);
-        steps
+        let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
+        self.write_page(&mut transaction, shard, &before, &candidate.page.page);
+        self.restore_marks(&mut transaction, shard, restore);
+        transaction
     }
 
-    fn on_this_ground(&self) -> Steps {
-        let mut steps = Steps::default();
-        let expected = Expected::Version(self.config);
-        steps.add(Op::Check { path: self.tree.config(), expected }, Refusal::Ground);
-        steps
+    /// A transaction that fails if the configuration has changed.
+    fn with_config_check(&self) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
+        let expected = ExpectedVersion::Version(self.config_version);
+        transaction.add(Op::Check { path: self.tree.config(), expected }, Refusal::Precondition);
+        transaction
     }
 
-    fn clear(&self, steps: &mut Steps, stake: &Stake) {
-        let mut gone = |path: Path| {
-            steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(stake.shard));
+    fn clear_marks(&self, transaction: &mut ShardTransaction, candidate: &ClaimCandidate) {
+        let mut delete = |path: Path| {
+            transaction.add(
+                Op::Delete { path, expected: ExpectedVersion::Any },
+                Refusal::Shard(candidate.shard),
+            );
         };
-        if stake.is_flagged {
-            gone(self.tree.failover_item(stake.shard));
+        if candidate.awaits_failover {
+            delete(self.tree.failover_item(candidate.shard));
         }
-        if stake.is_marked {
-            gone(self.tree.shard(stake.shard, Part::Misfire));
+        if candidate.has_misfire_mark {
+            delete(self.tree.shard(candidate.shard, ShardNode::Misfire));
         }
     }
 
-    fn put_back(&self, steps: &mut Steps, shard: u32, cleared: Cleared) {
-        let mut back = |path: Path| {
-            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+    fn restore_marks(&self, transaction: &mut ShardTransaction, shard: u32, cleared: ClearedMarks) {
+        let mut create = |path: Path| {
+            transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         };
-        if cleared.flag {
-            back(self.tree.failover_item(shard));
+        if cleared.failover_flag {
+            create(self.tree.failover_item(shard));
         }
-        if cleared.mark {
-            back(self.tree.shard(shard, Part::Misfire));
+        if cleared.misfire_mark {
+            create(self.tree.shard(shard, ShardNode::Misfire));
         }
     }
 
@@ -339,19 +373,32 @@ impl Claimant<'_> {
         }
     }
 
-    fn create(&self, shard: u32, part: Part, kind: Kind) -> Op {
-        Op::Create(Create::new(&self.tree.shard(shard, part), self.me.to_string(), kind))
+    fn create_holder(&self, shard: u32, shard_node: ShardNode, kind: Kind) -> Op {
+        Op::Create(Create::new(
+            &self.tree.shard(shard, shard_node),
+            self.instance.to_string(),
+            kind,
+        ))
     }
 
-    fn page(&self, steps: &mut Steps, shard: u32, seen: &Seen, page: &Page) {
-        let path = self.tree.page(shard);
-        let op = match seen.version {
-            Some(version) => {
-                Op::Set { path, data: page.to_bytes().into(), expected: Expected::Version(version) }
-            }
+    /// Writes `page`, provided that the version is still the one of `before`.
+    fn write_page(
+        &self,
+        transaction: &mut ShardTransaction,
+        shard: u32,
+        before: &VersionedPage,
+        page: &LedgerPage,
+    ) {
+        let path = self.tree.ledger_page(shard);
+        let op = match before.version {
+            Some(version) => Op::Set {
+                path,
+                data: page.to_bytes().into(),
+                expected: ExpectedVersion::Version(version),
+            },
             None => Op::Create(Create::persistent(&path, page.to_bytes())),
         };
-        steps.add(op, Refusal::Page(shard));
+        transaction.add(op, Refusal::Page(shard));
     }
 }
 
@@ -374,7 +421,7 @@ mod tests {
     }
 
     impl Scene {
-        /// A job with three shards and nobody in it.
+        /// A job with three shards and no instances.
         async fn new() -> Self {
             let server = MemoryServer::new(Arc::new(SystemClock));
             let tree = JobTree::new(&"shop".parse().unwrap(), &"settle".parse().unwrap()).unwrap();
@@ -382,7 +429,7 @@ mod tests {
             let parents = ["/shop~ledger", "/shop~ledger/settle", "/shop/settle"];
             let parents = parents.map(|path| path.parse().unwrap()).into_iter();
             let parents = parents.chain([tree.config()]).chain(tree.skeleton());
-            let shards = (0..3).map(|shard| tree.shard(shard, Part::Itself));
+            let shards = (0..3).map(|shard| tree.shard(shard, ShardNode::Root));
             for path in parents.chain(shards) {
                 registry.create(Create::persistent(&path, "")).await.unwrap();
             }
@@ -393,12 +440,16 @@ mod tests {
             self.server.join("shop".parse().unwrap()).await.unwrap()
         }
 
-        fn claimant<'a>(&'a self, me: &'a InstanceId, registry: &MemoryRegistry) -> Claimant<'a> {
-            Claimant {
+        fn builder<'a>(
+            &'a self,
+            me: &'a InstanceId,
+            registry: &MemoryRegistry,
+        ) -> TransactionBuilder<'a> {
+            TransactionBuilder {
                 tree: &self.tree,
-                me,
+                instance: me,
                 session: registry.session().id(),
-                config: Version(0),
+                config_version: Version(0),
                 monitor: Monitor::Executions,
                 failover: Failover::Wait,
             }
@@ -409,13 +460,16 @@ mod tests {
         Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap())
     }
 
-    fn fresh(shards: &[u32]) -> Vec<Stake> {
-        shards.iter().map(|shard| Stake::new(*shard, Seen::default())).collect()
+    fn candidates(shards: &[u32]) -> Vec<ClaimCandidate> {
+        shards.iter().map(|shard| ClaimCandidate::new(*shard, VersionedPage::default())).collect()
     }
 
-    async fn seen(registry: &MemoryRegistry, tree: &JobTree, shard: u32) -> Seen {
-        let node = registry.get(&tree.page(shard)).await.unwrap().expect("written");
-        Seen { page: Page::read(&node.data).unwrap(), version: Some(node.stat.version) }
+    async fn read_page(registry: &MemoryRegistry, tree: &JobTree, shard: u32) -> VersionedPage {
+        let node = registry.get(&tree.ledger_page(shard)).await.unwrap().expect("the page exists");
+        VersionedPage {
+            page: LedgerPage::read(&node.data).unwrap(),
+            version: Some(node.stat.version),
+        }
     }
 
     fn ids() -> (InstanceId, InstanceId) {
@@ -423,92 +477,98 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_claims_of_one_shard_one_wins_and_the_other_is_told_which_shard() {
+    async fn second_claim_of_a_shard_is_refused_and_names_the_shard() {
         let scene = Scene::new().await;
         let (one, two) = (scene.member().await, scene.member().await);
-        let (me, you) = ids();
-        let (mine, yours) = (scene.claimant(&me, &one), scene.claimant(&you, &two));
+        let (first, second) = ids();
+        let (winner, loser) = (scene.builder(&first, &one), scene.builder(&second, &two));
         let due = fire("2026-11-15T06:36:07Z");
 
-        one.multi(mine.claim(&due, &fresh(&[1])).ops()).await.unwrap();
-        let steps = yours.claim(&due, &fresh(&[0, 1]));
-        let refused = two.multi(steps.ops()).await.unwrap_err();
+        one.multi(winner.claim(&due, &candidates(&[1])).ops()).await.unwrap();
+        let transaction = loser.claim(&due, &candidates(&[0, 1]));
+        let refused = two.multi(transaction.ops()).await.unwrap_err();
 
-        assert_eq!(steps.refusal(&refused), Some(Refusal::Running(1)));
-        two.multi(yours.claim(&due, &fresh(&[0])).ops()).await.unwrap();
-        let running = two.get(&scene.tree.shard(1, Part::Running)).await.unwrap().unwrap();
-        assert_eq!(running.data, me.to_string());
+        assert_eq!(transaction.refusal(&refused), Some(Refusal::Running(1)));
+        two.multi(loser.claim(&due, &candidates(&[0])).ops()).await.unwrap();
+        let running = two.get(&scene.tree.shard(1, ShardNode::Running)).await.unwrap().unwrap();
+        assert_eq!(running.data, first.to_string());
     }
 
     #[tokio::test]
-    async fn a_claims_transaction_is_the_creation_id_of_what_it_claims() {
+    async fn claim_zxid_is_the_creation_zxid_of_running() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
         let (me, _) = ids();
-        let steps =
-            scene.claimant(&me, &registry).claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0, 2]));
+        let transaction = scene
+            .builder(&me, &registry)
+            .claim(&fire("2026-11-15T06:36:07Z"), &candidates(&[0, 2]));
 
-        let committed = registry.multi(steps.ops()).await.unwrap();
+        let committed = registry.multi(transaction.ops()).await.unwrap();
 
-        let running = registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+        let running =
+            registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap().unwrap();
         assert_eq!(running.created, committed.zxid);
         let session = registry.session().id();
-        assert_eq!(running.owner, Some(session), "without failover it ends with us");
-        assert_eq!(steps.pages(&committed), [(0, Version(0)), (2, Version(0))]);
+        assert_eq!(running.owner, Some(session), "without failover it is ephemeral");
+        assert_eq!(transaction.page_versions(&committed), [(0, Version(0)), (2, Version(0))]);
     }
 
     #[tokio::test]
-    async fn a_page_that_was_written_meanwhile_and_a_changed_configuration_refuse_a_claim() {
+    async fn changed_page_or_configuration_refuses_a_claim() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
         let (me, _) = ids();
-        let claimant = scene.claimant(&me, &registry);
-        let page = Page::default().to_bytes();
-        registry.create(Create::persistent(&scene.tree.page(0), page)).await.unwrap();
+        let builder = scene.builder(&me, &registry);
+        let page = LedgerPage::default().to_bytes();
+        registry.create(Create::persistent(&scene.tree.ledger_page(0), page)).await.unwrap();
 
-        let steps = claimant.claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0]));
-        let refused = registry.multi(steps.ops()).await.unwrap_err();
-        assert_eq!(steps.refusal(&refused), Some(Refusal::Page(0)));
-        registry.set(&scene.tree.config(), "new".into(), Expected::Any).await.unwrap();
-        let refused = registry.multi(steps.ops()).await.unwrap_err();
+        let transaction = builder.claim(&fire("2026-11-15T06:36:07Z"), &candidates(&[0]));
+        let refused = registry.multi(transaction.ops()).await.unwrap_err();
+        assert_eq!(transaction.refusal(&refused), Some(Refusal::Page(0)));
+        registry.set(&scene.tree.config(), "new".into(), ExpectedVersion::Any).await.unwrap();
+        let refused = registry.multi(transaction.ops()).await.unwrap_err();
 
-        assert_eq!(steps.refusal(&refused), Some(Refusal::Ground));
-        assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
+        assert_eq!(transaction.refusal(&refused), Some(Refusal::Precondition));
+        assert_eq!(registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap(), None);
     }
 
     #[tokio::test]
-    async fn of_two_who_bury_the_same_one_does() {
+    async fn shard_is_marked_lost_only_once() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
         let (dead, me) = ids();
         let due = fire("2026-11-15T06:36:07Z");
-        let theirs = Claimant { failover: Failover::TakeOver, ..scene.claimant(&dead, &registry) };
-        registry.multi(theirs.claim(&due, &fresh(&[0])).ops()).await.unwrap();
-        let page = seen(&registry, &scene.tree, 0).await;
-        let running = registry.get(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+        let builder =
+            TransactionBuilder { failover: Failover::TakeOver, ..scene.builder(&dead, &registry) };
+        registry.multi(builder.claim(&due, &candidates(&[0])).ops()).await.unwrap();
+        let page = read_page(&registry, &scene.tree, 0).await;
+        let running =
+            registry.get(&scene.tree.shard(0, ShardNode::Running)).await.unwrap().unwrap();
         let running = crate::coordination::view::Document {
             data: running.data,
             version: running.stat.version,
             created: running.stat.created,
             written_at_ms: 0,
         };
-        let view =
-            ShardView { running: Some(Known::Read(Box::new(running))), ..ShardView::default() };
-        let steps = scene.claimant(&me, &registry).bury(
+        let view = ShardView {
+            running: Some(CachedNode::Read(Box::new(running))),
+            ..ShardView::default()
+        };
+        let transaction = scene.builder(&me, &registry).mark_lost(
             &dead,
             0,
             &page,
-            &page.page.lost(&dead),
+            &page.page.after_loss(&dead),
             &view,
-            Flag::Raise,
+            FailoverFlag::Create,
         );
 
-        registry.multi(steps.ops()).await.unwrap();
-        let late = registry.multi(steps.ops()).await.unwrap_err();
+        registry.multi(transaction.ops()).await.unwrap();
+        let second = registry.multi(transaction.ops()).await.unwrap_err();
 
-        assert_eq!(steps.refusal(&late), Some(Refusal::Page(0)));
-        assert_eq!(seen(&registry, &scene.tree, 0).await.page.state, State::Lost);
+        assert_eq!(transaction.refusal(&second), Some(Refusal::Page(0)));
+        assert_eq!(read_page(&registry, &scene.tree, 0).await.page.state, LedgerState::Lost);
         assert!(registry.exists(&scene.tree.failover_item(0)).await.unwrap().is_some());
-        assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
+        assert_eq!(registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap(), None);
     }
 }

@@ -1,52 +1,52 @@
-//! Deliberate faults, so that the simulation can be shown to find them.
+//! Deliberate flaws in the protocol, which the simulation has to find.
 //!
-//! A proof that never failed proves little. With the feature `testing` a member can be told to leave out one of the precautions this
-//! protocol consists of; the simulation has to notice. Without the feature there is nothing to tell, and nothing is left out.
+//! A test that never failed proves little. With the feature `testing`, one precaution of the protocol can be disabled, and the simulation must
+//! then report a violation. Without the feature, no precaution can be disabled.
 
-/// A precaution left out.
+/// A precaution to disable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "nobody can ask for one"))]
+#[cfg_attr(
+    not(feature = "testing"),
+    allow(dead_code, reason = "constructed only with the feature `testing`")
+)]
 pub enum Flaw {
-    /// Shards are run without having been claimed.
+    /// Shards run without a claim.
     SkipClaim,
-    /// What moved while a claim was on its way is run all the same.
-    KeepWhatMoved,
-    /// What runs goes on when the lease has ended.
+    /// A shard that was reassigned while it was being claimed runs nevertheless.
+    KeepReassigned,
+    /// Running shards continue after the lease has ended.
     IgnoreLease,
-    /// What somebody held is buried without looking whether they are dead, and whether anything was lost.
-    BuryUnseen,
-    /// A Java instance that is absent for a moment is taken for dead.
-    NoGrace,
-    /// Nobody looks after what was left behind.
+    /// The shards of an absent instance are marked lost without a check whether the instance is dead and whether they were running.
+    MarkLostUnchecked,
+    /// An absent Java instance counts as dead at once, without a grace period.
+    NoGracePeriod,
+    /// Leftovers are not cleaned up.
     NoJanitor,
-    /// The ledger is not asked whether a fire was started.
-    ForgetLedger,
-    /// A taken shard is taken again by whoever sees its flag late.
-    TakeTwice,
-    /// What was due in an outage is forgotten.
-    ForgetMissed,
-    /// The own claim is not watched.
-    TrustClaim,
+    /// Shards are claimed without a check in the ledger whether the fire was already started.
+    IgnoreLedger,
+    /// An instance that sees a failover flag late takes the shard over again.
+    TakeOverTwice,
+    /// Fires that were due during an outage are forgotten.
+    ForgetMissedFires,
+    /// A member does not notice that its claim was taken away.
+    IgnoreClaimLoss,
 }
 
-/// Which precaution is left out: none, but for the simulation.
+/// The precaution that is disabled, if any; always none outside the simulation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flaws(#[cfg(feature = "testing")] Option<Flaw>);
 
 impl Flaws {
-    /// Leaves this out.
     #[cfg(feature = "testing")]
     pub fn only(flaw: Flaw) -> Self {
         Self(Some(flaw))
     }
 
-    /// Whether this is left out.
     #[cfg(feature = "testing")]
     pub fn has(self, flaw: Flaw) -> bool {
         self.0 == Some(flaw)
     }
 
-    /// Whether this is left out.
     #[cfg(not(feature = "testing"))]
     pub fn has(self, _: Flaw) -> bool {
         false

@@ -1,6 +1,6 @@
-//! The words of what the cluster agrees on, frozen: `tests/golden/README.md` says why. What nodes really write is frozen in `tests/golden.rs`.
+//! Golden tests of ledger pages, triggers and paths; `tests/golden/README.md` explains why. `tests/golden.rs` covers what nodes write as a whole.
 //!
-//! Values are written out field by field and enums are walked variant by variant, so that an addition does not compile until it is frozen, too.
+//! Values are spelled out field by field and enums variant by variant, so that an addition does not compile until it has a golden entry, too.
 
 use std::{collections::BTreeSet, fmt::Write, iter::successors};
 
@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use testbed::golden;
 
 use super::{
-    ledger::{Asked, Page, State},
-    tree::{JobTree, Part, Place, processes},
-    trigger::{Ask, Trigger},
+    ledger::{LedgerPage, LedgerState, TriggerDetails},
+    tree::{JobTree, ShardNode, TreeNode, processes_path},
+    trigger::{InstanceRequest, TriggerRequest},
 };
 use crate::{job::RunId, registry::Path};
 
@@ -24,112 +24,120 @@ fn lines(documents: &[Vec<u8>]) -> String {
 
 #[test]
 fn ledger_pages_are_stored_in_the_same_words() {
-    let states = successors(Some(State::Fresh), |state| match state {
-        State::Fresh => Some(State::Running),
-        State::Running => Some(State::Done),
-        State::Done => Some(State::Failed),
-        State::Failed => Some(State::Lost),
-        State::Lost => None,
+    let states = successors(Some(LedgerState::Fresh), |state| match state {
+        LedgerState::Fresh => Some(LedgerState::Running),
+        LedgerState::Running => Some(LedgerState::Done),
+        LedgerState::Done => Some(LedgerState::Failed),
+        LedgerState::Failed => Some(LedgerState::Lost),
+        LedgerState::Lost => None,
     });
-    let scheduled = states.map(|state| Page {
+    let scheduled = states.map(|state| LedgerPage {
         run: Some(RunId::scheduled("settle".parse().unwrap(), due())),
         due_at: Some(due()),
         attempt: 2,
-        owner: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
+        holder: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
         state,
-        asked: None,
+        trigger: None,
     });
-    let triggered = Page {
+    let triggered = LedgerPage {
         run: Some(RunId::triggered(7)),
         due_at: Some(due()),
         attempt: 1,
-        owner: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
-        state: State::Running,
-        asked: Some(Box::new(Asked {
+        holder: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
+        state: LedgerState::Running,
+        trigger: Some(Box::new(TriggerDetails {
             at: due(),
             parameter: Some("2026-11".to_owned()),
             by: Some("ann".to_owned()),
         })),
     };
-    let pages: Vec<Page> = scheduled.chain([triggered, Page::default()]).collect();
+    let pages: Vec<LedgerPage> = scheduled.chain([triggered, LedgerPage::default()]).collect();
 
-    let written: Vec<Vec<u8>> = pages.iter().map(Page::to_bytes).collect();
+    let written: Vec<Vec<u8>> = pages.iter().map(LedgerPage::to_bytes).collect();
     let stored = golden!("ledger.jsonl", lines(&written));
 
-    let read: Vec<Page> = stored.lines().map(|line| Page::read(line.as_bytes()).unwrap()).collect();
+    let read: Vec<LedgerPage> =
+        stored.lines().map(|line| LedgerPage::read(line.as_bytes()).unwrap()).collect();
     assert_eq!(read, pages);
 }
 
 #[test]
 fn triggers_are_stored_in_the_same_words() {
-    let triggers = successors(Some(Trigger::Run(Ask::default())), |trigger| match trigger {
-        Trigger::Run(ask) if *ask == Ask::default() => Some(Trigger::Run(Ask {
-            run: Some(RunId::triggered(7)),
-            at: Some(due()),
-            shards: BTreeSet::from([0, 2]),
-            parameter: Some("2026-11".to_owned()),
-            by: Some("ann".to_owned()),
-        })),
-        Trigger::Run(_) => Some(Trigger::Cancel(BTreeSet::from([0, 2]))),
-        Trigger::Cancel(_) => None,
-    });
-    let triggers: Vec<Trigger> = triggers.collect();
+    let triggers =
+        successors(
+            Some(InstanceRequest::Run(TriggerRequest::default())),
+            |trigger| match trigger {
+                InstanceRequest::Run(request) if *request == TriggerRequest::default() => {
+                    Some(InstanceRequest::Run(TriggerRequest {
+                        run: Some(RunId::triggered(7)),
+                        at: Some(due()),
+                        shards: BTreeSet::from([0, 2]),
+                        parameter: Some("2026-11".to_owned()),
+                        by: Some("ann".to_owned()),
+                    }))
+                }
+                InstanceRequest::Run(_) => Some(InstanceRequest::Cancel(BTreeSet::from([0, 2]))),
+                InstanceRequest::Cancel(_) => None,
+            },
+        );
+    let triggers: Vec<InstanceRequest> = triggers.collect();
 
-    let written: Vec<Vec<u8>> = triggers.iter().map(Trigger::to_bytes).collect();
+    let written: Vec<Vec<u8>> = triggers.iter().map(InstanceRequest::to_bytes).collect();
     let stored = golden!("trigger.jsonl", lines(&written));
 
-    let read: Vec<Trigger> = stored.lines().map(|line| Trigger::read(line.as_bytes())).collect();
+    let read: Vec<InstanceRequest> =
+        stored.lines().map(|line| InstanceRequest::read(line.as_bytes())).collect();
     assert_eq!(read, triggers);
 }
 
-/// Every node of a job, and what it means to whoever finds it; nothing for one that is not looked up by its meaning.
-fn nodes(tree: &JobTree) -> Vec<(Path, Option<Place>)> {
+/// Every path of a job with the node that it stands for; `None` for paths outside the job's root.
+fn nodes(tree: &JobTree) -> Vec<(Path, Option<TreeNode>)> {
     let id = "10.0.0.7@-@4711-9f86d081";
-    let parts = successors(Some(Part::Itself), |part| match part {
-        Part::Itself => Some(Part::Owner),
-        Part::Owner => Some(Part::Running),
-        Part::Running => Some(Part::Failover),
-        Part::Failover => Some(Part::Failovering),
-        Part::Failovering => Some(Part::Misfire),
-        Part::Misfire => Some(Part::Disabled),
-        Part::Disabled => None,
+    let parts = successors(Some(ShardNode::Root), |part| match part {
+        ShardNode::Root => Some(ShardNode::Owner),
+        ShardNode::Owner => Some(ShardNode::Running),
+        ShardNode::Running => Some(ShardNode::Failover),
+        ShardNode::Failover => Some(ShardNode::Failovering),
+        ShardNode::Failovering => Some(ShardNode::Misfire),
+        ShardNode::Misfire => Some(ShardNode::Disabled),
+        ShardNode::Disabled => None,
     });
     let mut nodes = vec![
-        (tree.root().clone(), Some(Place::Root)),
-        (tree.config(), Some(Place::Config)),
-        (tree.servers(), Some(Place::Parent(0))),
-        (tree.server("10.0.0.7"), Some(Place::Server("10.0.0.7".to_owned()))),
-        (tree.instances(), Some(Place::Parent(1))),
-        (tree.instance(id), Some(Place::Instance(id.to_owned()))),
-        (tree.election_latch(), Some(Place::Other)),
-        (tree.leader(), Some(Place::Leader)),
-        (tree.necessary(), Some(Place::Necessary)),
-        (tree.processing(), Some(Place::Processing)),
-        (tree.failover_items(), Some(Place::Parent(6))),
-        (tree.failover_item(2), Some(Place::FailoverItem(2))),
-        (tree.failover_latch(), Some(Place::Other)),
-        (tree.sharding(), Some(Place::Parent(7))),
-        (tree.triggers(), Some(Place::Other)),
-        (tree.trigger(id), Some(Place::Trigger(id.to_owned()))),
-        (tree.guarantee(), Some(Place::Other)),
-        (tree.started(), Some(Place::StartedAll)),
-        (tree.started().join(2).unwrap(), Some(Place::Started(2))),
-        (tree.started_latch(), Some(Place::Other)),
-        (tree.completed(), Some(Place::CompletedAll)),
-        (tree.completed().join(2).unwrap(), Some(Place::Completed(2))),
-        (tree.completed_latch(), Some(Place::Other)),
-        (tree.system_time(), Some(Place::Other)),
-        (tree.next_instance_ip(), Some(Place::NextInstanceIp)),
+        (tree.root().clone(), Some(TreeNode::Root)),
+        (tree.config(), Some(TreeNode::Config)),
+        (tree.servers(), Some(TreeNode::Parent(0))),
+        (tree.server("10.0.0.7"), Some(TreeNode::Server("10.0.0.7".to_owned()))),
+        (tree.instances(), Some(TreeNode::Parent(1))),
+        (tree.instance(id), Some(TreeNode::Instance(id.to_owned()))),
+        (tree.election_latch(), Some(TreeNode::Other)),
+        (tree.leader(), Some(TreeNode::Leader)),
+        (tree.necessary(), Some(TreeNode::Necessary)),
+        (tree.processing(), Some(TreeNode::Processing)),
+        (tree.failover_items(), Some(TreeNode::Parent(6))),
+        (tree.failover_item(2), Some(TreeNode::FailoverItem(2))),
+        (tree.failover_latch(), Some(TreeNode::Other)),
+        (tree.sharding(), Some(TreeNode::Parent(7))),
+        (tree.triggers(), Some(TreeNode::Other)),
+        (tree.trigger(id), Some(TreeNode::Trigger(id.to_owned()))),
+        (tree.guarantee(), Some(TreeNode::Other)),
+        (tree.started(), Some(TreeNode::StartedGate)),
+        (tree.started().join(2).unwrap(), Some(TreeNode::StartedRegistration(2))),
+        (tree.started_latch(), Some(TreeNode::Other)),
+        (tree.completed(), Some(TreeNode::CompletedGate)),
+        (tree.completed().join(2).unwrap(), Some(TreeNode::CompletedRegistration(2))),
+        (tree.completed_latch(), Some(TreeNode::Other)),
+        (tree.system_time(), Some(TreeNode::Other)),
+        (tree.next_instance_ip(), Some(TreeNode::NextInstanceIp)),
         (tree.ledger().clone(), None),
-        (tree.page(2), None),
-        (processes(&"shop".parse().unwrap()).unwrap(), None),
+        (tree.ledger_page(2), None),
+        (processes_path(&"shop".parse().unwrap()).unwrap(), None),
         (tree.process(&id.parse().unwrap()), None),
     ];
-    nodes.extend(parts.map(|part| (tree.shard(2, part), Some(Place::Shard(2, part)))));
+    nodes.extend(parts.map(|part| (tree.shard(2, part), Some(TreeNode::Shard(2, part)))));
     nodes.extend(tree.skeleton().into_iter().enumerate().map(|(index, path)| {
-        let place = tree.place(&path);
-        assert_eq!(place, Some(Place::Parent(index)), "{path}");
-        (path, place)
+        let node = tree.node_at(&path);
+        assert_eq!(node, Some(TreeNode::Parent(index)), "{path}");
+        (path, node)
     }));
     nodes
 }
@@ -146,7 +154,7 @@ fn nodes_of_a_job_keep_their_paths() {
     }
     golden!("registry-paths.txt", text);
 
-    for (path, place) in nodes {
-        assert_eq!(tree.place(&path), place, "{path}");
+    for (path, node) in nodes {
+        assert_eq!(tree.node_at(&path), node, "{path}");
     }
 }

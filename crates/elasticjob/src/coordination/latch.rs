@@ -1,83 +1,83 @@
-//! Curator's latch: who comes first, acts first.
+//! Curator's latch: a queue of instances, of which the first one may act.
 //!
-//! Everybody who wants to act creates an ephemeral sequential node below the latch; the one with the smallest number acts, the
-//! others wait for the one before them to go. Java instances and we queue in the same latch, so the names are Curator's:
-//! `_c_{uuid}-latch-{10 digits}`, compared by what follows the last `latch-`.
+//! An instance that wants to act creates an ephemeral sequential node below the latch. The instance whose node has the smallest sequence number
+//! acts; each of the others waits until the node before its own is deleted. Java and Rust instances queue in the same latch, so the names are
+//! Curator's: `_c_{uuid}-latch-{10 digits}`, ordered by what follows the last `latch-`.
 //!
-//! Being first is not enough: the act is a multi that checks the own latch node, so it fails when the session went meanwhile. No wait
-//! is without an end, and nothing slow is done while holding the latch.
+//! Holding the latch is not enough: the holder acts by a transaction that checks its own latch node, so the transaction fails if the session has
+//! ended. Every wait has a timeout, and a holder does nothing slow.
 
 use std::time::Duration;
 
-use crate::registry::{Create, Error, Event, Expected, Kind, Op, Path, Registry, SessionId};
+use crate::registry::{Create, Error, Event, ExpectedVersion, Kind, Op, Path, Registry, SessionId};
 
-/// How long to wait before trying again to leave a queue that cannot be reached.
-const AGAIN: Duration = Duration::from_millis(200);
+/// Pause between attempts to leave a queue while the registry is unreachable.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// A place in the queue; first in it.
+/// A held latch: this instance is first in the queue and may act until it [leaves](HeldLatch::release) the queue.
 #[derive(Debug)]
-pub struct Turn {
-    /// The own latch node: to be checked in the multi that acts.
+pub struct HeldLatch {
+    /// This instance's latch node, which the acting transaction must [check](HeldLatch::check).
     pub node: Path,
-    place: Place,
+    entry: QueueEntry,
 }
 
-/// Where we queue, and as whom: found again by its ticket, also when nobody told us that it is there.
+/// An entry in the queue of a latch. It is found again by its UUID, even if the answer to its creation was lost.
 #[derive(Debug, Clone)]
-struct Place {
+struct QueueEntry {
     latch: Path,
-    ticket: String,
+    uuid: String,
     session: SessionId,
 }
 
-impl Turn {
-    /// The condition that it is still our turn.
+impl HeldLatch {
+    /// The operation that makes a transaction fail unless this instance still holds the latch.
     pub fn check(&self) -> Op {
-        Op::Check { path: self.node.clone(), expected: Expected::Any }
+        Op::Check { path: self.node.clone(), expected: ExpectedVersion::Any }
     }
 
-    /// Leaves the queue; whoever waits behind is next. Does not give up while the session lives: a place nobody leaves holds up everybody
-    /// behind.
-    pub async fn pass(self, registry: &dyn Registry) {
-        self.place.leave(registry).await;
+    /// Leaves the queue, so that the next instance in it may act. Retries as long as the session lives, because an entry that stays blocks every
+    /// entry behind it.
+    pub async fn release(self, registry: &dyn Registry) {
+        self.entry.leave(registry).await;
     }
 }
 
-/// Queues in `latch` and waits for the own turn, at most `patience`; `None` if it did not come.
-pub async fn queue(
+/// Queues in `latch` and waits until this instance is first; `None` if `timeout` passes before that. `ticket` must be unique.
+pub async fn acquire(
     registry: &dyn Registry,
     latch: &Path,
     ticket: u128,
-    patience: Duration,
-) -> Result<Option<Turn>, Error> {
-    let place =
-        Place { latch: latch.clone(), ticket: uuid(ticket), session: registry.session().id() };
+    timeout: Duration,
+) -> Result<Option<HeldLatch>, Error> {
+    let entry =
+        QueueEntry { latch: latch.clone(), uuid: uuid(ticket), session: registry.session().id() };
     let waiting = async {
-        let node = place.join(registry).await?;
-        Ok(wait(registry, latch, &node).await?.then_some(node))
+        let node = entry.join(registry).await?;
+        Ok(wait_until_first(registry, latch, &node).await?.then_some(node))
     };
-    let result = tokio::time::timeout(patience, waiting).await.unwrap_or(Ok(None));
+    let result = tokio::time::timeout(timeout, waiting).await.unwrap_or(Ok(None));
     match result {
-        Ok(Some(node)) => Ok(Some(Turn { node, place })),
+        Ok(Some(node)) => Ok(Some(HeldLatch { node, entry })),
         Ok(None) => {
-            place.leave(registry).await;
+            entry.leave(registry).await;
             Ok(None)
         }
         Err(error) => {
-            place.leave(registry).await;
+            entry.leave(registry).await;
             Err(error)
         }
     }
 }
 
-impl Place {
+impl QueueEntry {
     async fn join(&self, registry: &dyn Registry) -> Result<Path, Error> {
-        let name = format!("_c_{}-latch-", self.ticket);
-        let name = self.latch.join(name).expect("a good name");
+        let name = format!("_c_{}-latch-", self.uuid);
+        let name = self.latch.join(name).expect("a latch node name is a valid path segment");
         let create = || Create::new(&name, "", Kind::EphemeralSequential(self.session));
         let created = match registry.create(create()).await {
-            Err(Error::Absent { .. }) => {
-                dig(registry, &self.latch).await?;
+            Err(Error::NotFound { .. }) => {
+                create_containers(registry, &self.latch).await?;
                 registry.create(create()).await?
             }
             created => created?,
@@ -90,21 +90,21 @@ impl Place {
             match self.try_leave(registry).await {
                 Ok(()) | Err(Error::SessionExpired | Error::Closed) => return,
                 Err(error) => {
-                    tracing::debug!(path = %self.latch, %error, "could not leave the latch yet");
-                    tokio::time::sleep(AGAIN).await;
+                    tracing::debug!(path = %self.latch, %error, "leaving latch failed, retrying");
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
         }
     }
 
     async fn try_leave(&self, registry: &dyn Registry) -> Result<(), Error> {
-        // A create whose answer was lost may be under way on a server that lags.
+        // A create whose answer was lost may not be visible yet on a server that lags.
         registry.sync().await?;
         let queue = registry.children(&self.latch).await?.unwrap_or_default();
-        for name in queue.iter().filter(|name| name.contains(&self.ticket)) {
+        for name in queue.iter().filter(|name| name.contains(&self.uuid)) {
             let path = self.latch.join(name).expect("a name from the registry");
-            match registry.delete(&path, Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match registry.delete(&path, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -112,15 +112,15 @@ impl Place {
     }
 }
 
-/// Creates the latch and what is missing above it, as containers: the registry removes them when nobody queues any more.
-async fn dig(registry: &dyn Registry, latch: &Path) -> Result<(), Error> {
+/// Creates the latch and its missing parents as containers: the registry deletes a container once its last child is gone.
+async fn create_containers(registry: &dyn Registry, latch: &Path) -> Result<(), Error> {
     let mut missing = Vec::new();
-    let mut at = Some(latch.clone());
-    while let Some(path) = at.filter(|path| path.parent().is_some()) {
+    let mut next = Some(latch.clone());
+    while let Some(path) = next.filter(|path| path.parent().is_some()) {
         if registry.exists(&path).await?.is_some() {
             break;
         }
-        at = path.parent();
+        next = path.parent();
         missing.push(path);
     }
     for path in missing.into_iter().rev() {
@@ -132,39 +132,43 @@ async fn dig(registry: &dyn Registry, latch: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until nobody is before `own`; `false` if `own` itself has gone.
-async fn wait(registry: &dyn Registry, latch: &Path, own: &Path) -> Result<bool, Error> {
+/// Waits until `own` is the first entry; `false` if `own` itself was deleted.
+async fn wait_until_first(
+    registry: &dyn Registry,
+    latch: &Path,
+    own: &Path,
+) -> Result<bool, Error> {
     loop {
         let mut queue = registry.children(latch).await?.unwrap_or_default();
-        queue.sort_by(|a, b| ticket(a).cmp(ticket(b)));
+        queue.sort_by(|a, b| sequence(a).cmp(sequence(b)));
         match queue.iter().position(|name| name == own.name()) {
             None => return Ok(false),
             Some(0) => return Ok(true),
-            Some(place) => {
-                let before = latch.join(&queue[place - 1]).expect("a name from the registry");
-                until_gone(registry, &before).await?;
+            Some(position) => {
+                let previous = latch.join(&queue[position - 1]).expect("a name from the registry");
+                wait_for_deletion(registry, &previous).await?;
             }
         }
     }
 }
 
-async fn until_gone(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
+async fn wait_for_deletion(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
     let mut watch = registry.watch(path).await?;
-    let mut there = false;
+    let mut exists = false;
     while let Some(event) = watch.next().await {
         match event {
-            Event::Init => there = false,
-            Event::InitApply { .. } | Event::Apply { .. } => there = true,
-            Event::Delete { path: gone } if gone == *path => return Ok(()),
-            Event::InitDone if !there => return Ok(()),
+            Event::Init => exists = false,
+            Event::InitApply { .. } | Event::Apply { .. } => exists = true,
+            Event::Delete { path: deleted } if deleted == *path => return Ok(()),
+            Event::InitDone if !exists => return Ok(()),
             Event::InitDone | Event::Delete { .. } => {}
         }
     }
     Err(Error::Closed)
 }
 
-/// What decides who comes first.
-fn ticket(name: &str) -> &str {
+/// The part of a latch node's name that orders the queue.
+fn sequence(name: &str) -> &str {
     name.rfind("latch-").map_or(name, |at| &name[at + "latch-".len()..])
 }
 
@@ -180,18 +184,18 @@ mod tests {
     use super::*;
     use crate::{registry::memory::MemoryServer, runtime::SystemClock};
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
-    fn tickets_are_compared_by_what_follows_the_last_latch() {
-        assert_eq!(ticket("_c_0e0f7817-latch-0000000000"), "0000000000");
-        assert_eq!(ticket("latch-latch-0000000007"), "0000000007");
-        assert_eq!(ticket("stranger"), "stranger");
+    fn sequence_follows_the_last_latch_marker() {
+        assert_eq!(sequence("_c_0e0f7817-latch-0000000000"), "0000000000");
+        assert_eq!(sequence("latch-latch-0000000007"), "0000000007");
+        assert_eq!(sequence("foreign"), "foreign");
         assert_eq!(uuid(1), "00000000-0000-0000-0000-000000000001");
     }
 
     #[tokio::test]
-    async fn the_second_waits_until_the_first_has_passed() {
+    async fn second_entry_waits_until_first_has_left() {
         let server = MemoryServer::new(Arc::new(SystemClock));
         let (one, two) = (
             server.join("shop".parse().unwrap()).await.unwrap(),
@@ -199,29 +203,29 @@ mod tests {
         );
         let latch: Path = "/shop/job/leader/election/latch".parse().unwrap();
 
-        let first = queue(&one, &latch, 1, PATIENCE).await.unwrap().expect("nobody is before");
-        let mut waiting = std::pin::pin!(queue(&two, &latch, 2, PATIENCE));
+        let first = acquire(&one, &latch, 1, TIMEOUT).await.unwrap().expect("the queue was empty");
+        let mut waiting = std::pin::pin!(acquire(&two, &latch, 2, TIMEOUT));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
-        assert!(early.is_err(), "it is not its turn yet");
-        first.pass(&one).await;
-        let second = waiting.await.unwrap().expect("its turn has come");
+        assert!(early.is_err(), "the first entry is still there");
+        first.release(&one).await;
+        let second = waiting.await.unwrap().expect("the first entry has left");
 
         assert!(second.node.name().ends_with("-latch-0000000001"), "{}", second.node);
-        second.pass(&two).await;
+        second.release(&two).await;
         assert_eq!(one.children(&latch).await.unwrap(), Some(vec![]));
     }
 
     #[tokio::test]
-    async fn a_place_nobody_told_us_of_is_left_all_the_same() {
+    async fn entry_whose_creation_was_not_answered_is_removed() {
         let server = MemoryServer::new(Arc::new(SystemClock));
         let registry = server.join("shop".parse().unwrap()).await.unwrap();
         let latch: Path = "/shop/latch".parse().unwrap();
-        queue(&registry, &latch, 1, PATIENCE).await.unwrap().unwrap().pass(&registry).await;
+        acquire(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap().release(&registry).await;
 
         registry.link().cut_after_next_request();
-        let mut lost = std::pin::pin!(queue(&registry, &latch, 2, PATIENCE));
+        let mut lost = std::pin::pin!(acquire(&registry, &latch, 2, TIMEOUT));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut lost).await;
-        assert!(early.is_err(), "it cannot leave while it is cut off");
+        assert!(early.is_err(), "it cannot leave while the connection is cut");
         registry.link().heal();
 
         assert!(matches!(lost.await, Err(Error::Unknown { .. })));
@@ -229,15 +233,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_has_an_end_and_leaves_the_queue() {
+    async fn timeout_ends_the_wait_and_leaves_the_queue() {
         let server = MemoryServer::new(Arc::new(SystemClock));
         let registry = server.join("shop".parse().unwrap()).await.unwrap();
         let latch: Path = "/shop/latch".parse().unwrap();
-        let holder = queue(&registry, &latch, 1, PATIENCE).await.unwrap().unwrap();
+        let holder = acquire(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap();
 
-        let nobody = queue(&registry, &latch, 2, Duration::from_millis(20)).await.unwrap();
+        let late = acquire(&registry, &latch, 2, Duration::from_millis(20)).await.unwrap();
 
-        assert!(nobody.is_none());
+        assert!(late.is_none());
         assert_eq!(registry.children(&latch).await.unwrap().unwrap(), [holder.node.name()]);
     }
 }

@@ -1,9 +1,8 @@
-//! The ledger: what Rust instances agree on about a shard, beside the ancestor's tree.
+//! The ledger: what Rust instances record about each shard, beside Java ElasticJob's tree.
 //!
-//! One persistent node for each shard, in a sibling of the namespace, changed only by versioned set. The nodes of the ancestor's
-//! tree are deleted and created again, always at version zero, so a version check on them cannot tell a stranger's node from
-//! one's own. A page is never deleted while the job lives: its version only grows, and whoever has read it knows whether
-//! anything happened since.
+//! Each shard has one ledger page: a persistent node in a sibling of the namespace, changed only by versioned set. The nodes of Java's
+//! tree are deleted and re-created, always at version zero, so a version check on them cannot tell one instance's node from another's. A page is
+//! never deleted while the job exists: its version only grows, so an instance that has read it can tell whether anything has happened since.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -13,42 +12,42 @@ use crate::{
     registry::Version,
 };
 
-/// What the ledger says about a shard.
+/// A ledger page: the record of a shard's last claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
-    /// The newest run of it.
+pub struct LedgerPage {
+    /// The run that the shard was last claimed for; `None` if the shard was never claimed, or if the run that was lost is unknown.
     pub run: Option<RunId>,
-    /// When it was last due by its schedule.
+    /// The newest scheduled fire that was started.
     pub due_at: Option<Timestamp>,
-    /// How often it was tried.
+    /// Number of the last attempt within `run`, counted across all instances.
     pub attempt: u32,
-    /// Who tried last.
-    pub owner: Option<InstanceId>,
-    /// How that stands.
-    pub state: State,
-    /// What somebody asked for, if it was triggered: whoever takes it over runs the same.
-    pub asked: Option<Box<Asked>>,
+    /// The instance that claimed the shard last.
+    pub holder: Option<InstanceId>,
+    /// The state of the last attempt.
+    pub state: LedgerState,
+    /// The trigger's details if the run was triggered, so that an instance that takes the shard over runs the same.
+    pub trigger: Option<Box<TriggerDetails>>,
 }
 
-/// What somebody asked for.
+/// The details of a trigger, as far as a takeover needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// The time it is to work for.
+pub struct TriggerDetails {
+    /// Logical time of the run.
     pub at: Timestamp,
-    /// What the job is given instead of its own parameter.
+    /// Replaces the job's own parameter.
     pub parameter: Option<String>,
-    /// Who asked.
+    /// The user or program that made the request.
     pub by: Option<String>,
 }
 
-impl Asked {
-    fn of(fire: &Fire) -> Option<Box<Self>> {
-        let asked = || Self {
+impl TriggerDetails {
+    fn from_fire(fire: &Fire) -> Option<Box<Self>> {
+        let details = || Self {
             at: fire.due_at,
             parameter: fire.parameter.clone(),
             by: fire.triggered_by.clone(),
         };
-        (!fire.run.is_scheduled()).then(|| Box::new(asked()))
+        (!fire.run.is_scheduled()).then(|| Box::new(details()))
     }
 
     fn read(value: &Map<String, Value>) -> Option<Box<Self>> {
@@ -63,98 +62,93 @@ impl Asked {
     }
 }
 
-/// How the newest run of a shard stands.
+/// The state of a shard's last attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
-    /// It never ran.
+pub enum LedgerState {
+    /// The shard has never run.
     #[default]
     Fresh,
-    /// It runs.
     Running,
-    /// It ended well.
     Done,
-    /// It ended badly.
     Failed,
-    /// Whoever ran it is gone.
+    /// The instance that ran it died.
     Lost,
 }
 
-impl State {
-    const WORDS: [(&'static str, State); 5] = [
-        ("FRESH", State::Fresh),
-        ("RUNNING", State::Running),
-        ("DONE", State::Done),
-        ("FAILED", State::Failed),
-        ("LOST", State::Lost),
+impl LedgerState {
+    const STORED_NAMES: [(&'static str, LedgerState); 5] = [
+        ("FRESH", LedgerState::Fresh),
+        ("RUNNING", LedgerState::Running),
+        ("DONE", LedgerState::Done),
+        ("FAILED", LedgerState::Failed),
+        ("LOST", LedgerState::Lost),
     ];
 
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, state)| *state == self).map_or("", |(word, _)| word)
+    fn stored_name(self) -> &'static str {
+        Self::STORED_NAMES.iter().find(|(_, state)| *state == self).map_or("", |(name, _)| name)
     }
 }
 
-/// A page and the version it was read in; none if it has not been written yet.
+/// A page with the version in which it was read or written; no version if it does not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
-    /// What it said.
-    pub page: Page,
-    /// Its version.
+pub struct VersionedPage {
+    pub page: LedgerPage,
     pub version: Option<Version>,
 }
 
-/// A page nobody can read.
+/// A ledger page that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a page of the ledger cannot be read: {problem}; hint: was it written by a newer version?")]
-pub struct Illegible {
-    /// What is wrong with it.
+#[error("cannot parse ledger page: {problem}; hint: was it written by a newer version?")]
+pub struct LedgerPageError {
     pub problem: String,
 }
 
-impl Page {
-    /// Reads a page.
-    pub fn read(data: &[u8]) -> Result<Self, Illegible> {
-        let wrong = |problem: String| Illegible { problem };
+impl LedgerPage {
+    pub fn read(data: &[u8]) -> Result<Self, LedgerPageError> {
+        let invalid = |problem: String| LedgerPageError { problem };
         let value: Map<String, Value> =
-            serde_json::from_slice(data).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_slice(data).map_err(|error| invalid(error.to_string()))?;
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let word = text("state").unwrap_or_default();
-        let state = State::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state);
+        let name = text("state").unwrap_or_default();
+        let state = LedgerState::STORED_NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, state)| *state);
         Ok(Self {
             run: text("run")
-                .map(|run| run.parse().map_err(|_| wrong(format!("run {run:?}"))))
+                .map(|run| run.parse().map_err(|_| invalid(format!("run {run:?}"))))
                 .transpose()?,
             due_at: text("dueAt")
-                .map(|due| due.parse().map_err(|_| wrong(format!("dueAt {due:?}"))))
+                .map(|due| due.parse().map_err(|_| invalid(format!("dueAt {due:?}"))))
                 .transpose()?,
             attempt: value
                 .get("attempt")
                 .and_then(Value::as_u64)
                 .and_then(|count| u32::try_from(count).ok())
                 .unwrap_or(0),
-            owner: text("owner")
-                .map(|owner| owner.parse().map_err(|_| wrong(format!("owner {owner:?}"))))
+            holder: text("owner")
+                .map(|owner| owner.parse().map_err(|_| invalid(format!("owner {owner:?}"))))
                 .transpose()?,
-            state: state.ok_or_else(|| wrong(format!("state {word:?}")))?,
-            asked: value.get("asked").and_then(Value::as_object).and_then(Asked::read),
+            state: state.ok_or_else(|| invalid(format!("state {name:?}")))?,
+            trigger: value.get("asked").and_then(Value::as_object).and_then(TriggerDetails::read),
         })
     }
 
-    /// Writes a page.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut page = json!({
             "run": self.run.as_ref().map(ToString::to_string),
             "dueAt": self.due_at.map(|due| due.to_string()),
             "attempt": self.attempt,
-            "owner": self.owner.as_ref().map(ToString::to_string),
-            "state": self.state.word(),
+            "owner": self.holder.as_ref().map(ToString::to_string),
+            "state": self.state.stored_name(),
         });
-        if let Some(asked) = &self.asked {
-            page["asked"] = asked.to_json();
+        if let Some(details) = &self.trigger {
+            page["asked"] = details.to_json();
         }
         page.to_string().into_bytes()
     }
 
-    /// Whether this fire has been started, by anybody: a scheduled one when a later one was, a triggered one when it was itself.
+    /// Whether any instance has started this fire. A scheduled fire also counts as started once a later one was.
     pub fn has_started(&self, fire: &Fire) -> bool {
         if fire.run.is_scheduled() {
             self.due_at.is_some_and(|known| known >= fire.due_at)
@@ -163,39 +157,39 @@ impl Page {
         }
     }
 
-    /// The page once `owner` runs this fire. What was triggered leaves alone when the shard was last due.
+    /// The page after `holder` has claimed the shard for this fire. A triggered run leaves `due_at` unchanged.
     #[must_use]
-    pub fn started(&self, fire: &Fire, owner: &InstanceId) -> Self {
-        let is_same = self.run.as_ref() == Some(&fire.run);
+    pub fn after_claim(&self, fire: &Fire, holder: &InstanceId) -> Self {
+        let is_same_run = self.run.as_ref() == Some(&fire.run);
         Self {
             run: Some(fire.run.clone()),
             due_at: if fire.run.is_scheduled() { Some(fire.due_at) } else { self.due_at },
-            attempt: if is_same { self.attempt + 1 } else { 1 },
-            owner: Some(owner.clone()),
-            state: State::Running,
-            asked: Asked::of(fire),
+            attempt: if is_same_run { self.attempt + 1 } else { 1 },
+            holder: Some(holder.clone()),
+            state: LedgerState::Running,
+            trigger: TriggerDetails::from_fire(fire),
         }
     }
 
-    /// The page once it is known that `owner`, who ran it, is gone. Java keeps no ledger: of what it ran only that is known.
+    /// The page after `holder`, which ran the shard, has died. The run is unknown if the page does not record it: Java writes no ledger.
     #[must_use]
-    pub fn lost(&self, owner: &InstanceId) -> Self {
-        if self.state == State::Running && self.owner.as_ref() == Some(owner) {
-            return Self { state: State::Lost, ..self.clone() };
+    pub fn after_loss(&self, holder: &InstanceId) -> Self {
+        if self.state == LedgerState::Running && self.holder.as_ref() == Some(holder) {
+            return Self { state: LedgerState::Lost, ..self.clone() };
         }
         Self {
             run: None,
             due_at: self.due_at,
             attempt: 1,
-            owner: Some(owner.clone()),
-            state: State::Lost,
-            asked: None,
+            holder: Some(holder.clone()),
+            state: LedgerState::Lost,
+            trigger: None,
         }
     }
 
-    /// Whether somebody else is running it, by the ledger. Whether they live is another question.
-    pub fn is_held_by_other(&self, me: &InstanceId) -> Option<&InstanceId> {
-        self.owner.as_ref().filter(|owner| self.state == State::Running && *owner != me)
+    /// The other instance that runs the shard according to the page. That instance may be dead.
+    pub fn other_holder(&self, me: &InstanceId) -> Option<&InstanceId> {
+        self.holder.as_ref().filter(|holder| self.state == LedgerState::Running && *holder != me)
     }
 }
 
@@ -204,76 +198,82 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_reads_as_it_was_written() {
+    fn page_survives_a_round_trip() {
         let due_at: Timestamp = "2026-11-15T06:36:07Z".parse().unwrap();
-        for (_, state) in State::WORDS {
-            let page = Page {
+        for (_, state) in LedgerState::STORED_NAMES {
+            let page = LedgerPage {
                 run: Some(RunId::scheduled("settle".parse().unwrap(), due_at)),
                 due_at: Some(due_at),
                 attempt: 2,
-                owner: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
+                holder: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
                 state,
-                asked: None,
+                trigger: None,
             };
 
-            assert_eq!(Page::read(&page.to_bytes()), Ok(page));
+            assert_eq!(LedgerPage::read(&page.to_bytes()), Ok(page));
         }
-        assert_eq!(Page::read(&Page::default().to_bytes()), Ok(Page::default()));
-        let asked = Fire::triggered("settle".parse().unwrap(), due_at, RunId::triggered(7))
+        assert_eq!(LedgerPage::read(&LedgerPage::default().to_bytes()), Ok(LedgerPage::default()));
+        let triggered = Fire::triggered("settle".parse().unwrap(), due_at, RunId::triggered(7))
             .by(Some("jane".into()))
             .given(Some("42".into()));
-        let page = Page::default().started(&asked, &"10.0.0.7@-@4711-ab12".parse().unwrap());
-        assert_eq!(Page::read(&page.to_bytes()), Ok(page));
+        let page =
+            LedgerPage::default().after_claim(&triggered, &"10.0.0.7@-@4711-ab12".parse().unwrap());
+        assert_eq!(LedgerPage::read(&page.to_bytes()), Ok(page));
     }
 
     #[test]
-    fn a_page_nobody_can_read_says_why() {
+    fn invalid_page_is_an_error() {
         for bad in ["", "[]", "{}", r#"{"state":"ASLEEP"}"#, r#"{"state":"DONE","dueAt":"soon"}"#] {
-            assert!(Page::read(bad.as_bytes()).is_err(), "{bad}");
+            assert!(LedgerPage::read(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_fire_has_started_when_it_or_a_later_one_was() {
+    fn fire_has_started_when_it_or_a_later_one_was_claimed() {
         let fire =
             |due_at: &str| Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap());
         let due = fire("2026-11-15T06:36:07Z");
-        let running = Page::default().started(&due, &"10.0.0.7@-@4711".parse().unwrap());
-        let in_state = |state| Page { state, ..running.clone() };
+        let running = LedgerPage::default().after_claim(&due, &"10.0.0.7@-@4711".parse().unwrap());
+        let in_state = |state| LedgerPage { state, ..running.clone() };
 
-        assert!(running.has_started(&due) && in_state(State::Lost).has_started(&due));
+        assert!(running.has_started(&due) && in_state(LedgerState::Lost).has_started(&due));
         assert!(running.has_started(&fire("2026-11-15T06:36:02Z")));
-        assert!(!in_state(State::Done).has_started(&fire("2026-11-15T06:36:12Z")));
-        assert!(!Page::default().has_started(&due));
+        assert!(!in_state(LedgerState::Done).has_started(&fire("2026-11-15T06:36:12Z")));
+        assert!(!LedgerPage::default().has_started(&due));
     }
 
     #[test]
-    fn a_lost_run_keeps_what_it_was_and_its_next_try_is_counted() {
-        let (dead, heir) = ("10.0.0.7@-@1-a".parse().unwrap(), "10.0.0.8@-@1-b".parse().unwrap());
+    fn lost_page_keeps_its_run_and_counts_the_next_attempt() {
+        let (dead, successor) =
+            ("10.0.0.7@-@1-a".parse().unwrap(), "10.0.0.8@-@1-b".parse().unwrap());
         let due =
             Fire::scheduled("settle".parse().unwrap(), "2026-11-15T06:36:07Z".parse().unwrap());
 
-        let lost = Page::default().started(&due, &dead).lost(&dead);
-        let again = lost.started(&due, &heir);
+        let lost = LedgerPage::default().after_claim(&due, &dead).after_loss(&dead);
+        let again = lost.after_claim(&due, &successor);
 
-        assert_eq!((&lost.run, lost.state), (&Some(due.run.clone()), State::Lost));
-        assert_eq!((again.attempt, again.state), (2, State::Running));
-        assert_eq!(again.is_held_by_other(&dead), Some(&heir));
-        assert_eq!(again.lost(&dead).run, None, "what the dead one ran is not in the ledger");
+        assert_eq!((&lost.run, lost.state), (&Some(due.run.clone()), LedgerState::Lost));
+        assert_eq!((again.attempt, again.state), (2, LedgerState::Running));
+        assert_eq!(again.other_holder(&dead), Some(&successor));
+        assert_eq!(
+            again.after_loss(&dead).run,
+            None,
+            "the page does not record a run of the dead instance"
+        );
     }
 
     #[test]
-    fn what_was_triggered_does_not_stand_for_what_is_due() {
+    fn triggered_run_does_not_start_a_scheduled_fire() {
         let me = "10.0.0.7@-@4711".parse().unwrap();
         let due =
             Fire::scheduled("settle".parse().unwrap(), "2026-11-15T06:36:07Z".parse().unwrap());
         let later = "2026-11-15T06:36:09Z".parse().unwrap();
-        let asked = Fire::triggered("settle".parse().unwrap(), later, RunId::triggered(7));
+        let triggered = Fire::triggered("settle".parse().unwrap(), later, RunId::triggered(7));
 
-        let page = Page::default().started(&asked, &me);
+        let page = LedgerPage::default().after_claim(&triggered, &me);
 
-        assert!(page.has_started(&asked));
-        assert!(!page.has_started(&due), "it is still to run");
-        assert!(page.started(&due, &me).has_started(&due));
+        assert!(page.has_started(&triggered));
+        assert!(!page.has_started(&due), "the scheduled fire has not started");
+        assert!(page.after_claim(&due, &me).has_started(&due));
     }
 }

@@ -1,8 +1,9 @@
-//! What the cluster agrees on: where things are, what is known, who comes first, who owns which shard, who runs it.
+//! What the instances of a job agree on through the registry: the leader, the owner of each shard, and its holder.
 //!
-//! The public face is the ancestor's tree, node for node; the truth among Rust instances is the [`ledger`]. Decisions are pure
-//! functions of a [`view`]; acts are short exchanges with the registry that say what was seen and fail if it is no longer so. A
-//! [`member`] holds them together for one instance in one job. User code never runs here.
+//! The registry holds Java ElasticJob's [`tree`], node for node, so that Java instances can take part. Among Rust instances the
+//! [`ledger`] beside it is authoritative. Decisions are pure functions of a [`view`], a local mirror of the tree. Writes are
+//! transactions that check everything the decision relied on and fail if any of it has changed. A [`member`] combines both for
+//! one instance in one job. User code never runs in this module.
 
 pub mod barrier;
 pub mod claim;
@@ -14,7 +15,7 @@ pub mod ledger;
 pub mod member;
 pub mod process;
 pub mod sharding;
-pub mod skew;
+pub mod clock_skew;
 pub mod tree;
 pub mod trigger;
 pub mod view;

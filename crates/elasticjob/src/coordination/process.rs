@@ -1,29 +1,30 @@
-//! The process behind an instance.
+//! The process node of an instance, which shows whether its process is alive.
 //!
-//! An instance node says that a process takes part in a job; a console takes it away to shut the instance down, and the process goes on
-//! until what it runs has ended. So every process also has an ephemeral node of its own, beside the ledger, that nobody else deletes: a Rust
-//! instance is dead when both are gone. Java has no such node; with Java ids it takes a moment of absence instead, because Java deletes
-//! and creates its instance node whenever it reconnects.
+//! An instance node shows that a process takes part in a job. A console deletes it to shut the instance down, and the process goes on until its
+//! running shards have ended. So every process also has an ephemeral node of its own, beside the ledger, that no other client deletes: a Rust
+//! instance is dead when both nodes are gone. Java has no such node. A Java instance counts as dead only after its instance node has been absent
+//! for a grace period, because Java deletes and re-creates that node whenever it reconnects.
 
-use super::tree::processes;
+use super::tree::processes_path;
 use crate::{
     job::InstanceId,
-    registry::{Create, Error, Registry, SessionId, plant},
+    registry::{Create, Error, Registry, SessionId, ensure_path},
 };
 
-/// Says that this process lives, as long as its session does.
-pub async fn announce(
+/// Creates the process node of this instance. The node exists as long as the session.
+pub async fn register(
     registry: &dyn Registry,
     id: &InstanceId,
     session: SessionId,
 ) -> Result<(), Error> {
     let invalid =
         |reason: String| Error::Invalid { path: registry.namespace().path().clone(), reason };
-    let parent = processes(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
-    plant(registry, &parent).await?;
+    let parent =
+        processes_path(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
+    ensure_path(registry, &parent).await?;
     let path = parent.join(id).map_err(|error| invalid(error.to_string()))?;
     match registry.create(Create::ephemeral(&path, "", session)).await {
-        // Ids are new for every session, so it is our own: an answer was lost.
+        // Instance ids are new for every session, so an existing node is this one's: the answer to an earlier create was lost.
         Ok(_) | Err(Error::Exists { .. }) => Ok(()),
         Err(error) => Err(error),
     }

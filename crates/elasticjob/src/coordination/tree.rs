@@ -1,7 +1,8 @@
-//! Every path of the protocol, spelled once: where things are, and what a place means.
+//! Every registry path of the protocol, spelled once: the path of each node, and the node that a path stands for.
 //!
-//! Below a job's root is the ancestor's tree, node for node. Beside the namespace is ours: the ledger and the processes. Nothing of
-//! ours is put inside the job, because everything there is delivered to every Java instance and costs it requests.
+//! Below a job's root is Java ElasticJob's tree, node for node. The nodes that only Rust instances use, the ledger and the processes, are in
+//! siblings of the namespace. None of them is below the job's root, because every change there is delivered to every Java instance and costs
+//! it requests.
 
 use std::fmt::Display;
 
@@ -10,7 +11,7 @@ use crate::{
     registry::{Namespace, Path, PathError},
 };
 
-/// Where everything of one job is.
+/// The paths of all nodes of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobTree {
     root: Path,
@@ -18,10 +19,10 @@ pub struct JobTree {
     processes: Path,
 }
 
-/// What a place below a job's root means.
+/// A node at or below a job's root, as its path identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Place {
+pub enum TreeNode {
     Root,
     Config,
     Server(String),
@@ -30,23 +31,22 @@ pub enum Place {
     Necessary,
     Processing,
     FailoverItem(u32),
-    Shard(u32, Part),
+    Shard(u32, ShardNode),
     Trigger(String),
-    StartedAll,
-    Started(u32),
-    CompletedAll,
-    Completed(u32),
+    StartedGate,
+    StartedRegistration(u32),
+    CompletedGate,
+    CompletedRegistration(u32),
     NextInstanceIp,
-    /// One of the parents of [`JobTree::skeleton`], by its number there.
+    /// A parent node of [`JobTree::skeleton`], by its index there.
     Parent(usize),
-    /// Another parent, a latch, or something nobody knows.
+    /// Any other node: another parent, a latch, or one that the protocol does not define.
     Other,
 }
 
-/// How many parents a job's tree has.
-pub const PARENTS: usize = SKELETON.len();
+pub const SKELETON_SIZE: usize = SKELETON.len();
 
-/// What has to be there before an instance can enter, parents first.
+/// The nodes that must exist before an instance can join, each after its parent.
 const SKELETON: [&str; 8] = [
     "servers",
     "instances",
@@ -58,12 +58,12 @@ const SKELETON: [&str; 8] = [
     "sharding",
 ];
 
-/// What hangs below a shard.
+/// A shard's own node, or one below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Part {
-    /// The shard's own node.
-    Itself,
+pub enum ShardNode {
+    /// The shard's own node, parent of the others.
+    Root,
     Owner,
     Running,
     Failover,
@@ -72,224 +72,228 @@ pub enum Part {
     Disabled,
 }
 
-impl Part {
-    /// The nodes that name who has a shard in hand.
-    pub const HOLDERS: [Part; 3] = [Part::Running, Part::Failover, Part::Failovering];
+impl ShardNode {
+    /// The nodes that name the holder of a shard.
+    pub const HOLDERS: [ShardNode; 3] =
+        [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering];
 
-    const NAMES: [(&'static str, Part); 6] = [
-        ("instance", Part::Owner),
-        ("running", Part::Running),
-        ("failover", Part::Failover),
-        ("failovering", Part::Failovering),
-        ("misfire", Part::Misfire),
-        ("disabled", Part::Disabled),
+    const NAMES: [(&'static str, ShardNode); 6] = [
+        ("instance", ShardNode::Owner),
+        ("running", ShardNode::Running),
+        ("failover", ShardNode::Failover),
+        ("failovering", ShardNode::Failovering),
+        ("misfire", ShardNode::Misfire),
+        ("disabled", ShardNode::Disabled),
     ];
 }
 
-/// The parent of the processes of a namespace.
-pub fn processes(namespace: &Namespace) -> Result<Path, PathError> {
+/// Parent of the process nodes of a namespace.
+pub fn processes_path(namespace: &Namespace) -> Result<Path, PathError> {
     Ok(namespace.sibling("processes")?.path().clone())
 }
 
 impl JobTree {
-    /// Where `job` is in `namespace`.
+    /// The paths of `job` in `namespace`.
     pub fn new(namespace: &Namespace, job: &JobName) -> Result<Self, PathError> {
         Ok(Self {
             root: namespace.path().join(job)?,
             ledger: namespace.sibling("ledger")?.path().join(job)?,
-            processes: processes(namespace)?,
+            processes: processes_path(namespace)?,
         })
     }
 
-    /// The job itself; its data names the class or type that runs it.
+    /// The job's root. Its data names the class or type that runs the job.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The job's configuration.
     pub fn config(&self) -> Path {
         self.at("config")
     }
 
-    /// The parent of the servers.
+    /// Parent of the server nodes.
     pub fn servers(&self) -> Path {
         self.at("servers")
     }
 
-    /// Whether the server at this address takes part.
+    /// The status of the server at this address: enabled or disabled.
     pub fn server(&self, address: impl Display) -> Path {
         self.at(format_args!("servers/{address}"))
     }
 
-    /// The parent of the instances.
+    /// Parent of the instance nodes.
     pub fn instances(&self) -> Path {
         self.at("instances")
     }
 
-    /// An instance that lives.
+    /// An instance. The node is ephemeral: it ends with the instance's session.
     pub fn instance(&self, id: impl Display) -> Path {
         self.at(format_args!("instances/{id}"))
     }
 
-    /// Where leaders are elected.
+    /// The latch through which the leader is elected.
     pub fn election_latch(&self) -> Path {
         self.at("leader/election/latch")
     }
 
-    /// Who leads.
+    /// The leader's instance id.
     pub fn leader(&self) -> Path {
         self.at("leader/election/instance")
     }
 
-    /// Shards have to be dealt anew.
+    /// Exists while shards have to be reassigned.
     pub fn necessary(&self) -> Path {
         self.at("leader/sharding/necessary")
     }
 
-    /// Shards are being dealt.
+    /// Exists while the leader assigns shards.
     pub fn processing(&self) -> Path {
         self.at("leader/sharding/processing")
     }
 
-    /// The parent of the shards waiting to be taken over.
+    /// Parent of the failover flags.
     pub fn failover_items(&self) -> Path {
         self.at("leader/failover/items")
     }
 
-    /// A shard waiting to be taken over.
+    /// The failover flag of a shard: the shard was lost and waits to be taken over.
     pub fn failover_item(&self, shard: u32) -> Path {
         self.at(format_args!("leader/failover/items/{shard}"))
     }
 
-    /// Where takers queue.
+    /// The latch that an instance acquires before it takes over shards.
     pub fn failover_latch(&self) -> Path {
         self.at("leader/failover/latch")
     }
 
-    /// The parent of the shards.
+    /// Parent of the shard nodes.
     pub fn sharding(&self) -> Path {
         self.at("sharding")
     }
 
-    /// A shard, or what hangs below it.
-    pub fn shard(&self, shard: u32, part: Part) -> Path {
-        match Part::NAMES.iter().find(|(_, known)| *known == part) {
+    /// A shard's own node, or one below it.
+    pub fn shard(&self, shard: u32, shard_node: ShardNode) -> Path {
+        match ShardNode::NAMES.iter().find(|(_, known)| *known == shard_node) {
             Some((name, _)) => self.at(format_args!("sharding/{shard}/{name}")),
             None => self.at(format_args!("sharding/{shard}")),
         }
     }
 
-    /// The parent of the triggers.
+    /// Parent of the trigger nodes.
     pub fn triggers(&self) -> Path {
         self.at("trigger")
     }
 
-    /// "Run now", for one instance.
+    /// The trigger of one instance: a request to run now.
     pub fn trigger(&self, id: impl Display) -> Path {
         self.at(format_args!("trigger/{id}"))
     }
 
-    /// The parent of the gates where the shards of a fire meet.
+    /// Parent of the two gates of the once-listener barrier.
     pub fn guarantee(&self) -> Path {
         self.at("guarantee")
     }
 
-    /// Where those meet that are about to run.
+    /// The gate at which the shards of a fire register before the first of them runs.
     pub fn started(&self) -> Path {
         self.at("guarantee/started")
     }
 
-    /// Where they queue to be the one that calls the listener.
+    /// The latch that decides which instance calls the listener of the `started` gate.
     pub fn started_latch(&self) -> Path {
         self.at("guarantee/started-latch")
     }
 
-    /// Where those meet that have run.
+    /// The gate at which the shards of a fire register after they have run.
     pub fn completed(&self) -> Path {
         self.at("guarantee/completed")
     }
 
-    /// Where they queue to be the one that calls the listener.
+    /// The latch that decides which instance calls the listener of the `completed` gate.
     pub fn completed_latch(&self) -> Path {
         self.at("guarantee/completed-latch")
     }
 
-    /// The registry's clock, read by writing.
+    /// The node that is written to read the registry's clock from its modification time.
     pub fn system_time(&self) -> Path {
         self.at("systemTime/current")
     }
 
-    /// Whose turn it is, for a job with one wandering shard.
+    /// Address of the server that runs next, for a job whose single shard rotates (`SINGLE_SHARDING_BALANCE`).
     pub fn next_instance_ip(&self) -> Path {
         self.at("next-job-instance-ip")
     }
 
-    /// The parent of this job's ledger.
+    /// Parent of this job's ledger pages.
     pub fn ledger(&self) -> &Path {
         &self.ledger
     }
 
-    /// A shard's page of the ledger.
-    pub fn page(&self, shard: u32) -> Path {
-        self.ledger.join(shard).expect("a number is a name")
+    /// The ledger page of a shard.
+    pub fn ledger_page(&self, shard: u32) -> Path {
+        self.ledger.join(shard).expect("a number is a valid path segment")
     }
 
-    /// The process behind an instance, as long as it lives.
+    /// The process of an instance. The node is ephemeral: it ends with the process's session.
     pub fn process(&self, id: &InstanceId) -> Path {
-        self.processes.join(id).expect("an id is a name")
+        self.processes.join(id).expect("an instance id is a valid path segment")
     }
 
-    /// What has to be there before an instance can enter, parents first.
-    pub fn skeleton(&self) -> [Path; PARENTS] {
+    /// The nodes that must exist before an instance can join, each after its parent.
+    pub fn skeleton(&self) -> [Path; SKELETON_SIZE] {
         SKELETON.map(|relative| self.at(relative))
     }
 
-    /// What a place means; `None` if it is not below this job.
-    pub fn place(&self, path: &Path) -> Option<Place> {
+    /// The node that a path stands for; `None` if the path is not at or below this job's root.
+    pub fn node_at(&self, path: &Path) -> Option<TreeNode> {
         if *path == self.root {
-            return Some(Place::Root);
+            return Some(TreeNode::Root);
         }
         let relative = path.below(&self.root)?;
         let segments: Vec<&str> = relative.split('/').collect();
         let number = |text: &str| text.parse::<u32>().ok();
         Some(match segments.as_slice() {
-            ["config"] => Place::Config,
-            ["servers", address] => Place::Server((*address).to_owned()),
-            ["instances", id] => Place::Instance((*id).to_owned()),
-            ["leader", "election", "instance"] => Place::Leader,
-            ["leader", "sharding", "necessary"] => Place::Necessary,
-            ["leader", "sharding", "processing"] => Place::Processing,
+            ["config"] => TreeNode::Config,
+            ["servers", address] => TreeNode::Server((*address).to_owned()),
+            ["instances", id] => TreeNode::Instance((*id).to_owned()),
+            ["leader", "election", "instance"] => TreeNode::Leader,
+            ["leader", "sharding", "necessary"] => TreeNode::Necessary,
+            ["leader", "sharding", "processing"] => TreeNode::Processing,
             ["leader", "failover", "items", shard] => {
-                number(shard).map_or(Place::Other, Place::FailoverItem)
+                number(shard).map_or(TreeNode::Other, TreeNode::FailoverItem)
             }
-            ["sharding", shard] => {
-                number(shard).map_or(Place::Other, |shard| Place::Shard(shard, Part::Itself))
-            }
-            ["sharding", shard, part] => {
-                let part = Part::NAMES.iter().find(|(name, _)| name == part).map(|(_, part)| *part);
-                match (number(shard), part) {
-                    (Some(shard), Some(part)) => Place::Shard(shard, part),
-                    _ => Place::Other,
+            ["sharding", shard] => number(shard)
+                .map_or(TreeNode::Other, |shard| TreeNode::Shard(shard, ShardNode::Root)),
+            ["sharding", shard, shard_node] => {
+                let shard_node = ShardNode::NAMES
+                    .iter()
+                    .find(|(name, _)| name == shard_node)
+                    .map(|(_, shard_node)| *shard_node);
+                match (number(shard), shard_node) {
+                    (Some(shard), Some(shard_node)) => TreeNode::Shard(shard, shard_node),
+                    _ => TreeNode::Other,
                 }
             }
-            ["trigger", id] => Place::Trigger((*id).to_owned()),
-            ["guarantee", "started"] => Place::StartedAll,
-            ["guarantee", "started", shard] => number(shard).map_or(Place::Other, Place::Started),
-            ["guarantee", "completed"] => Place::CompletedAll,
-            ["guarantee", "completed", shard] => {
-                number(shard).map_or(Place::Other, Place::Completed)
+            ["trigger", id] => TreeNode::Trigger((*id).to_owned()),
+            ["guarantee", "started"] => TreeNode::StartedGate,
+            ["guarantee", "started", shard] => {
+                number(shard).map_or(TreeNode::Other, TreeNode::StartedRegistration)
             }
-            ["next-job-instance-ip"] => Place::NextInstanceIp,
+            ["guarantee", "completed"] => TreeNode::CompletedGate,
+            ["guarantee", "completed", shard] => {
+                number(shard).map_or(TreeNode::Other, TreeNode::CompletedRegistration)
+            }
+            ["next-job-instance-ip"] => TreeNode::NextInstanceIp,
             _ => SKELETON
                 .iter()
                 .position(|parent| *parent == relative)
-                .map_or(Place::Other, Place::Parent),
+                .map_or(TreeNode::Other, TreeNode::Parent),
         })
     }
 
-    /// What is below the root is either fixed here or made of parts that are names themselves.
+    /// Never fails: every relative path is a constant of this file or made of values that are valid path segments.
     fn at(&self, relative: impl Display) -> Path {
-        self.root.join(relative).expect("the protocol's names are names")
+        self.root.join(relative).expect("protocol paths are valid")
     }
 }
 
@@ -302,32 +306,32 @@ mod tests {
     }
 
     #[test]
-    fn a_place_knows_what_its_path_means() {
+    fn path_identifies_its_node() {
         let tree = tree();
-        for (path, place) in [
-            (tree.root().clone(), Place::Root),
-            (tree.config(), Place::Config),
-            (tree.server("10.0.0.1"), Place::Server("10.0.0.1".into())),
-            (tree.instance("10.0.0.1@-@7"), Place::Instance("10.0.0.1@-@7".into())),
-            (tree.leader(), Place::Leader),
-            (tree.necessary(), Place::Necessary),
-            (tree.processing(), Place::Processing),
-            (tree.failover_item(3), Place::FailoverItem(3)),
-            (tree.shard(2, Part::Itself), Place::Shard(2, Part::Itself)),
-            (tree.shard(2, Part::Running), Place::Shard(2, Part::Running)),
-            (tree.trigger("x@-@1"), Place::Trigger("x@-@1".into())),
-            (tree.election_latch(), Place::Other),
-            (tree.servers(), Place::Parent(0)),
+        for (path, node) in [
+            (tree.root().clone(), TreeNode::Root),
+            (tree.config(), TreeNode::Config),
+            (tree.server("10.0.0.1"), TreeNode::Server("10.0.0.1".into())),
+            (tree.instance("10.0.0.1@-@7"), TreeNode::Instance("10.0.0.1@-@7".into())),
+            (tree.leader(), TreeNode::Leader),
+            (tree.necessary(), TreeNode::Necessary),
+            (tree.processing(), TreeNode::Processing),
+            (tree.failover_item(3), TreeNode::FailoverItem(3)),
+            (tree.shard(2, ShardNode::Root), TreeNode::Shard(2, ShardNode::Root)),
+            (tree.shard(2, ShardNode::Running), TreeNode::Shard(2, ShardNode::Running)),
+            (tree.trigger("x@-@1"), TreeNode::Trigger("x@-@1".into())),
+            (tree.election_latch(), TreeNode::Other),
+            (tree.servers(), TreeNode::Parent(0)),
         ] {
-            assert_eq!(tree.place(&path), Some(place), "{path}");
+            assert_eq!(tree.node_at(&path), Some(node), "{path}");
         }
-        assert_eq!(tree.place(&"/shop/settle2/config".parse().unwrap()), None);
-        assert_eq!(tree.place(tree.ledger()), None);
+        assert_eq!(tree.node_at(&"/shop/settle2/config".parse().unwrap()), None);
+        assert_eq!(tree.node_at(tree.ledger()), None);
     }
 
     #[test]
-    fn the_ledger_is_beside_the_namespace() {
-        assert_eq!(tree().page(4).as_str(), "/shop~ledger/settle/4");
-        assert_eq!(tree().shard(4, Part::Owner).as_str(), "/shop/settle/sharding/4/instance");
+    fn ledger_is_a_sibling_of_the_namespace() {
+        assert_eq!(tree().ledger_page(4).as_str(), "/shop~ledger/settle/4");
+        assert_eq!(tree().shard(4, ShardNode::Owner).as_str(), "/shop/settle/sharding/4/instance");
     }
 }

@@ -1,7 +1,7 @@
-//! "Run now", and "stop that": what a trigger node says.
+//! The data of a trigger node: a request to run now, or to cancel.
 //!
-//! The ancestor's trigger is an empty node below `trigger`, named after the instance that is to run. Ours can say more, in the data that Java
-//! never reads: which run it is, which shards, which logical time — or that something is to be cancelled.
+//! Java ElasticJob's trigger is an empty node below `trigger`, named after the instance that has to run. A Rust trigger carries more in the node's
+//! data, which Java never reads: run id, shards, logical time, parameter and origin, or that running shards have to be cancelled.
 
 use std::collections::BTreeSet;
 
@@ -10,35 +10,34 @@ use serde_json::{Map, Value, json};
 
 use crate::job::RunId;
 
-/// What somebody wants an instance to do.
+/// A request to one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trigger {
-    /// Run now.
-    Run(Ask),
-    /// Cancel what runs; only these shards, if there are any.
+pub enum InstanceRequest {
+    Run(TriggerRequest),
+    /// Cancel these running shards; all of them if empty.
     Cancel(BTreeSet<u32>),
 }
 
-/// How somebody wants it to run.
+/// A request to run now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ask {
-    /// The run this is to be, so that all instances know it by one name.
+pub struct TriggerRequest {
+    /// Id of the run, so that all instances use the same one.
     pub run: Option<RunId>,
-    /// The time it is to work for; now, if not said.
+    /// Logical time of the run; the present time if unset.
     pub at: Option<Timestamp>,
-    /// Only these shards, if there are any.
+    /// The shards to run; all of them if empty.
     pub shards: BTreeSet<u32>,
-    /// What the job is given instead of its own parameter.
+    /// Replaces the job's own parameter.
     pub parameter: Option<String>,
-    /// Who wants it, for the history.
+    /// The user or program that made the request, for the history.
     pub by: Option<String>,
 }
 
-impl Trigger {
-    /// Reads what a trigger node says. The ancestor's say nothing, and what nobody can read is taken for that.
+impl InstanceRequest {
+    /// Parses the data of a trigger node. Java's triggers are empty, and data that cannot be parsed counts as empty.
     pub fn read(data: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Map<String, Value>>(data) else {
-            return Self::Run(Ask::default());
+            return Self::Run(TriggerRequest::default());
         };
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let shards = value.get("shards").and_then(Value::as_array).into_iter().flatten();
@@ -46,7 +45,7 @@ impl Trigger {
         if value.get("cancel").and_then(Value::as_bool) == Some(true) {
             return Self::Cancel(shards);
         }
-        Self::Run(Ask {
+        Self::Run(TriggerRequest {
             run: text("run").and_then(|run| run.parse().ok()),
             at: text("at").and_then(|at| at.parse().ok()),
             shards,
@@ -55,16 +54,16 @@ impl Trigger {
         })
     }
 
-    /// Writes it. One that says nothing is written as the ancestor writes it.
+    /// The data of the trigger node: empty, as Java writes it, for a request without details.
     pub fn to_bytes(&self) -> Vec<u8> {
         let value = match self {
-            Self::Run(ask) if *ask == Ask::default() => return Vec::new(),
-            Self::Run(ask) => json!({
-                "run": ask.run.as_ref().map(ToString::to_string),
-                "at": ask.at.map(|at| at.to_string()),
-                "shards": ask.shards,
-                "parameter": ask.parameter,
-                "by": ask.by,
+            Self::Run(request) if *request == TriggerRequest::default() => return Vec::new(),
+            Self::Run(request) => json!({
+                "run": request.run.as_ref().map(ToString::to_string),
+                "at": request.at.map(|at| at.to_string()),
+                "shards": request.shards,
+                "parameter": request.parameter,
+                "by": request.by,
             }),
             Self::Cancel(shards) => json!({ "cancel": true, "shards": shards }),
         };
@@ -77,25 +76,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trigger_reads_as_it_was_written_and_the_ancestors_says_nothing() {
-        let ask = Ask {
+    fn trigger_survives_a_round_trip_and_other_data_means_run_now() {
+        let request = TriggerRequest {
             run: Some(RunId::triggered(7)),
             at: Some("2026-11-15T06:36:07Z".parse().unwrap()),
             shards: BTreeSet::from([0, 2]),
             parameter: Some("2026-11".into()),
             by: Some("ann".into()),
         };
-        for trigger in
-            [Trigger::Run(ask), Trigger::Run(Ask::default()), Trigger::Cancel(BTreeSet::from([1]))]
-        {
-            assert_eq!(Trigger::read(&trigger.to_bytes()), trigger);
+        for trigger in [
+            InstanceRequest::Run(request),
+            InstanceRequest::Run(TriggerRequest::default()),
+            InstanceRequest::Cancel(BTreeSet::from([1])),
+        ] {
+            assert_eq!(InstanceRequest::read(&trigger.to_bytes()), trigger);
         }
-        assert!(Trigger::Run(Ask::default()).to_bytes().is_empty());
-        for strange in ["TRIGGER", "[]", "{}", "{\"run\":7}"] {
+        assert!(InstanceRequest::Run(TriggerRequest::default()).to_bytes().is_empty());
+        for other in ["TRIGGER", "[]", "{}", "{\"run\":7}"] {
             assert_eq!(
-                Trigger::read(strange.as_bytes()),
-                Trigger::Run(Ask::default()),
-                "{strange}"
+                InstanceRequest::read(other.as_bytes()),
+                InstanceRequest::Run(TriggerRequest::default()),
+                "{other}"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! What this node knows of a job: a mirror of its tree.
+//! A local mirror of a job's tree.
 //!
-//! Fed by one recursive [`Watch`](crate::registry::Watch). Most nodes say all they have to say by being there; of some the data
-//! decides (configuration, servers, instances, leader, owners), and a notification does not carry it. Such a node is
-//! *dirty* until it has been read, and nothing may be decided from it meanwhile: [`View::dirty`] lists what to read,
-//! [`View::learn`] takes the answer. Who runs a shard matters only when somebody may have died: those nodes come and go with every
-//! fire and are read when it does ([`View::unread_holders`]). What we write ourselves we need not read: [`View::expect`].
+//! One recursive [`Watch`](crate::registry::Watch) feeds the mirror. Most nodes matter only by their existence. Of some the data matters, too
+//! (configuration, servers, instances, leader, owners), and a notification does not carry it. Such a node is *dirty* until it has been read, and
+//! nothing may be decided from it meanwhile: [`View::dirty_paths`] lists the paths to read, [`View::record_read`] takes the result. The data of a holder node
+//! matters only when the holder may be dead. Holder nodes change with every fire, so they are read only then ([`View::dirty_holders`]).
+//! A member's own writes need not be read: [`View::expect_echo`].
 //!
 //! The mirror is passive and pure: it does no I/O and takes no decisions.
 
@@ -12,123 +12,117 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::tree::{JobTree, PARENTS, Part, Place};
+use super::tree::{JobTree, SKELETON_SIZE, ShardNode, TreeNode};
 use crate::{
     job::Instance,
     registry::{Event, Node, Path, Stat, Version, Zxid},
 };
 
-/// What is known of a node whose data matters.
+/// An existing node whose data matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known {
-    /// It is there, and has to be read (again).
+pub enum CachedNode {
+    /// The node was created or changed and must be read before anything is decided from it.
     Dirty,
-    /// As read. Boxed, because most nodes are known by being there and a thousand jobs have many of them.
+    /// The node as last read. Boxed, because most nodes are never read and a process with a thousand jobs mirrors many of them.
     Read(Box<Document>),
 }
 
-/// A node as it was read.
+/// Data and metadata of a node as last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Its data.
     pub data: Bytes,
-    /// Its version.
     pub version: Version,
-    /// Its creation id: tells it from another one made later in the same place.
+    /// Creation zxid. It distinguishes this node from a later one at the same path.
     pub created: Zxid,
-    /// When it was last written, by the registry's clock in milliseconds since 1970.
+    /// Time of the last write by the registry's clock, in milliseconds since 1970.
     pub written_at_ms: i64,
 }
 
-impl Known {
-    /// The document, if it is known.
-    pub fn read(&self) -> Option<&Document> {
-        if let Known::Read(document) = self { Some(document) } else { None }
+impl CachedNode {
+    /// The document, unless the node is dirty.
+    pub fn document(&self) -> Option<&Document> {
+        if let CachedNode::Read(document) = self { Some(document) } else { None }
     }
 
-    /// Its data as text, if it is known and is text.
+    /// The data as text, unless the node is dirty or its data is not UTF-8.
     pub fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.read()?.data).ok()
+        std::str::from_utf8(&self.document()?.data).ok()
     }
 }
 
-/// One shard, as the tree shows it.
+/// The nodes below one shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardView {
-    /// Whose it is.
-    pub owner: Option<Known>,
-    /// Who runs it now.
-    pub running: Option<Known>,
-    /// Who has taken it over.
-    pub failover: Option<Known>,
-    /// The same, in a form that survives that instance.
-    pub failovering: Option<Known>,
-    /// A run of it was missed.
+    /// The instance that the shard is assigned to.
+    pub owner: Option<CachedNode>,
+    /// The instance that runs the shard now.
+    pub running: Option<CachedNode>,
+    /// The instance that has taken the shard over. Ephemeral.
+    pub failover: Option<CachedNode>,
+    /// The same instance, in a persistent node that survives it.
+    pub failovering: Option<CachedNode>,
+    /// The misfire mark: a fire of the shard was not started and has to be compensated.
     pub misfire: bool,
-    /// It is not to run.
+    /// The shard must not run.
     pub disabled: bool,
 }
 
 impl ShardView {
-    /// The nodes that name who has the shard in hand.
-    pub fn holders(&self) -> [(Part, &Option<Known>); 3] {
+    /// The nodes that name the holder of the shard.
+    pub fn holders(&self) -> [(ShardNode, &Option<CachedNode>); 3] {
         [
-            (Part::Running, &self.running),
-            (Part::Failover, &self.failover),
-            (Part::Failovering, &self.failovering),
+            (ShardNode::Running, &self.running),
+            (ShardNode::Failover, &self.failover),
+            (ShardNode::Failovering, &self.failovering),
         ]
     }
 }
 
-/// What this node knows of a job.
+/// A local mirror of a job's tree.
 #[derive(Debug, Clone)]
 pub struct View {
     tree: JobTree,
-    /// Which parents of the tree's skeleton are there.
-    parents: [bool; PARENTS],
-    /// What we wrote ourselves and have not been told of yet. Boxed: a map keeps room for eleven of them, also when it is empty again.
-    expected: BTreeMap<Path, Box<Document>>,
-    /// Whether the picture is whole: false from a gap until the snapshot after it is complete.
+    /// Which nodes of [`JobTree::skeleton`] exist, by index.
+    parents: [bool; SKELETON_SIZE],
+    /// The member's own writes that the watch has not reported yet. Boxed: a map keeps room for eleven values even when it is empty again.
+    pending_echoes: BTreeMap<Path, Box<Document>>,
+    /// Whether the mirror is complete: false from a gap in the watch until the next snapshot is complete.
     current: bool,
-    /// The job's root; its data names who runs it.
-    pub root: Option<Known>,
-    /// The configuration.
-    pub config: Option<Known>,
-    /// Servers by address.
-    pub servers: BTreeMap<String, Known>,
-    /// Instances by id.
-    pub instances: BTreeMap<String, Known>,
-    /// What instances weigh that do not weigh one, `None` if the document cannot be read. Read once: it is looked at after every change.
-    unusual: BTreeMap<String, Option<u32>>,
-    /// Who leads.
-    pub leader: Option<Known>,
-    /// Shards have to be dealt anew.
+    /// The job's root. Its data names the class or type that runs the job.
+    pub root: Option<CachedNode>,
+    pub config: Option<CachedNode>,
+    pub servers: BTreeMap<String, CachedNode>,
+    pub instances: BTreeMap<String, CachedNode>,
+    /// Weights other than one, by instance; `None` if the instance's document is invalid. Parsed once, because weights are needed after every
+    /// change.
+    non_default_weights: BTreeMap<String, Option<u32>>,
+    pub leader: Option<CachedNode>,
+    /// Shards have to be reassigned.
     pub necessary: bool,
-    /// Shards are being dealt.
+    /// The leader is assigning shards.
     pub processing: bool,
-    /// The shards, by number.
     pub shards: BTreeMap<u32, ShardView>,
-    /// Shards waiting to be taken over.
+    /// Shards that are flagged for failover.
     pub failover_items: BTreeSet<u32>,
-    /// Whom somebody asked to run now.
+    /// Ids of the instances that have a trigger.
     pub triggers: BTreeSet<String>,
-    /// Whose turn it is, for a job with one wandering shard.
-    pub next_server: Option<Known>,
+    /// Address of the server that runs next, for a job whose single shard rotates.
+    pub next_server: Option<CachedNode>,
 }
 
 impl View {
-    /// Nothing known yet.
+    /// An empty view, not current before the first snapshot is complete.
     pub fn new(tree: JobTree) -> Self {
         Self {
             tree,
-            parents: [false; PARENTS],
-            expected: BTreeMap::new(),
+            parents: [false; SKELETON_SIZE],
+            pending_echoes: BTreeMap::new(),
             current: false,
             root: None,
             config: None,
             servers: BTreeMap::new(),
             instances: BTreeMap::new(),
-            unusual: BTreeMap::new(),
+            non_default_weights: BTreeMap::new(),
             leader: None,
             necessary: false,
             processing: false,
@@ -139,24 +133,23 @@ impl View {
         }
     }
 
-    /// Where everything is.
     pub fn tree(&self) -> &JobTree {
         &self.tree
     }
 
-    /// Whether the picture is whole. Dirty nodes are a question of their own.
+    /// Whether the mirror is complete. Nodes may still be [dirty](View::dirty_paths).
     pub fn is_current(&self) -> bool {
         self.current
     }
 
-    /// What is missing of the tree's skeleton, parents first.
+    /// The nodes of [`JobTree::skeleton`] that do not exist, each after its parent.
     pub fn missing_parents(&self) -> impl Iterator<Item = Path> {
         let parents = self.tree.skeleton().into_iter().zip(self.parents);
-        parents.filter(|(_, is_there)| !is_there).map(|(path, _)| path)
+        parents.filter(|(_, exists)| !exists).map(|(path, _)| path)
     }
 
-    /// Takes what the watch told; says which place is not as it was.
-    pub fn apply(&mut self, event: &Event) -> Option<Place> {
+    /// Applies an event of the watch and returns the node that it changed.
+    pub fn apply(&mut self, event: &Event) -> Option<TreeNode> {
         match event {
             Event::Init => {
                 *self = Self::new(self.tree.clone());
@@ -167,176 +160,178 @@ impl View {
                 None
             }
             Event::InitApply { path, .. } | Event::Apply { path } => {
-                let place = self.tree.place(path)?;
-                match self.expected.remove(path) {
-                    Some(document) => self.put(&place, *document),
-                    None => self.appear(&place),
+                let tree_node = self.tree.node_at(path)?;
+                match self.pending_echoes.remove(path) {
+                    Some(document) => self.store(&tree_node, *document),
+                    None => self.mark_present(&tree_node),
                 }
-                Some(place)
+                Some(tree_node)
             }
             Event::Delete { path } => {
-                let place = self.tree.place(path)?;
-                self.vanish(&place);
-                Some(place)
+                let tree_node = self.tree.node_at(path)?;
+                self.mark_absent(&tree_node);
+                Some(tree_node)
             }
         }
     }
 
-    /// We created or wrote this: when the watch tells of it, it need not be read. To be called after the answer of the write and before the
-    /// watch is drained; if somebody changed it since, the watch tells that after.
-    pub fn expect(&mut self, path: Path, document: Document) {
-        self.expected.insert(path, Box::new(document));
+    /// Announces one of the member's own writes, so that the node is not read when the watch reports it. Call this after the write was answered
+    /// and before the watch is drained. If another client changed the node since, the watch reports that change afterwards.
+    pub fn expect_echo(&mut self, path: Path, document: Document) {
+        self.pending_echoes.insert(path, Box::new(document));
     }
 
-    /// Who runs what, where that has not been read.
-    pub fn unread_holders(&self) -> Vec<Path> {
-        self.shards.keys().flat_map(|shard| self.unread_holders_of(*shard)).collect()
+    /// The paths of all dirty holder nodes.
+    pub fn dirty_holders(&self) -> Vec<Path> {
+        self.shards.keys().flat_map(|shard| self.dirty_holders_of(*shard)).collect()
     }
 
-    /// Who runs this one, where that has not been read.
-    pub fn unread_holders_of(&self, shard: u32) -> Vec<Path> {
+    /// The paths of the dirty holder nodes of one shard.
+    pub fn dirty_holders_of(&self, shard: u32) -> Vec<Path> {
         let holders = self.shards.get(&shard).into_iter().flat_map(ShardView::holders);
         holders
-            .filter(|(_, known)| *known == &Some(Known::Dirty))
-            .map(|(part, _)| self.tree.shard(shard, part))
+            .filter(|(_, known)| *known == &Some(CachedNode::Dirty))
+            .map(|(shard_node, _)| self.tree.shard(shard, shard_node))
             .collect()
     }
 
-    /// What has to be read before anything is decided from it.
-    pub fn dirty(&self) -> Vec<Path> {
+    /// The paths of all dirty nodes other than holder nodes: they must be read before anything is decided from them.
+    pub fn dirty_paths(&self) -> Vec<Path> {
         let mut dirty = Vec::new();
-        let mut look = |known: Option<&Known>, path: &dyn Fn() -> Path| {
-            if known == Some(&Known::Dirty) {
+        let mut add_if_dirty = |known: Option<&CachedNode>, path: &dyn Fn() -> Path| {
+            if known == Some(&CachedNode::Dirty) {
                 dirty.push(path());
             }
         };
-        look(self.root.as_ref(), &|| self.tree.root().clone());
-        look(self.config.as_ref(), &|| self.tree.config());
-        look(self.leader.as_ref(), &|| self.tree.leader());
-        look(self.next_server.as_ref(), &|| self.tree.next_instance_ip());
+        add_if_dirty(self.root.as_ref(), &|| self.tree.root().clone());
+        add_if_dirty(self.config.as_ref(), &|| self.tree.config());
+        add_if_dirty(self.leader.as_ref(), &|| self.tree.leader());
+        add_if_dirty(self.next_server.as_ref(), &|| self.tree.next_instance_ip());
         for (address, known) in &self.servers {
-            look(Some(known), &|| self.tree.server(address));
+            add_if_dirty(Some(known), &|| self.tree.server(address));
         }
         for (id, known) in &self.instances {
-            look(Some(known), &|| self.tree.instance(id));
+            add_if_dirty(Some(known), &|| self.tree.instance(id));
         }
         for (number, shard) in &self.shards {
-            look(shard.owner.as_ref(), &|| self.tree.shard(*number, Part::Owner));
+            add_if_dirty(shard.owner.as_ref(), &|| self.tree.shard(*number, ShardNode::Owner));
         }
         dirty
     }
 
-    /// Takes what was read at `path`; `None` when the registry said that there is nothing.
-    pub fn learn(&mut self, path: &Path, node: Option<Node>) {
-        let Some(place) = self.tree.place(path) else { return };
+    /// Stores the result of reading `path`; `None` if the node does not exist.
+    pub fn record_read(&mut self, path: &Path, node: Option<Node>) {
+        let Some(tree_node) = self.tree.node_at(path) else { return };
         let Some(Node { data, stat: Stat { version, created, changed_at_ms, .. } }) = node else {
-            self.vanish(&place);
+            self.mark_absent(&tree_node);
             return;
         };
-        self.put(&place, Document { data, version, created, written_at_ms: changed_at_ms });
+        self.store(&tree_node, Document { data, version, created, written_at_ms: changed_at_ms });
     }
 
-    /// What an instance weighs when shards are dealt. A document nobody can read is an instance nobody can rely on: it has no weight.
+    /// The weight of an instance in shard assignment; `None` if its document is invalid, because such an instance cannot be relied on.
     pub fn weight(&self, instance: &str) -> Option<u32> {
-        self.unusual.get(instance).copied().unwrap_or(Some(1))
+        self.non_default_weights.get(instance).copied().unwrap_or(Some(1))
     }
 
-    fn read_weight(&self, id: &str, document: &[u8]) -> Option<u32> {
+    fn parse_weight(&self, id: &str, document: &[u8]) -> Option<u32> {
         let job = self.tree.root().name().parse().ok()?;
         let instance = Instance::read(&job, &id.parse().ok()?, document).ok()?;
         Some(instance.weight())
     }
 
-    fn put(&mut self, place: &Place, document: Document) {
-        if let Place::Instance(id) = place {
-            match self.read_weight(id, &document.data) {
-                Some(1) => drop(self.unusual.remove(id)),
-                unusual => drop(self.unusual.insert(id.clone(), unusual)),
+    fn store(&mut self, tree_node: &TreeNode, document: Document) {
+        if let TreeNode::Instance(id) = tree_node {
+            match self.parse_weight(id, &document.data) {
+                Some(1) => drop(self.non_default_weights.remove(id)),
+                weight => drop(self.non_default_weights.insert(id.clone(), weight)),
             }
         }
-        let document = Known::Read(Box::new(document));
-        match place {
-            Place::Server(address) => drop(self.servers.insert(address.clone(), document)),
-            Place::Instance(id) => drop(self.instances.insert(id.clone(), document)),
-            place => match self.slot(place) {
+        let document = CachedNode::Read(Box::new(document));
+        match tree_node {
+            TreeNode::Server(address) => drop(self.servers.insert(address.clone(), document)),
+            TreeNode::Instance(id) => drop(self.instances.insert(id.clone(), document)),
+            tree_node => match self.slot(tree_node) {
                 Some(slot) => *slot = Some(document),
-                None => self.appear(place),
+                None => self.mark_present(tree_node),
             },
         }
     }
 
-    fn appear(&mut self, place: &Place) {
-        match place {
-            Place::Server(address) => drop(self.servers.insert(address.clone(), Known::Dirty)),
-            Place::Instance(id) => drop(self.instances.insert(id.clone(), Known::Dirty)),
-            Place::Necessary => self.necessary = true,
-            Place::Processing => self.processing = true,
-            Place::FailoverItem(shard) => drop(self.failover_items.insert(*shard)),
-            Place::Trigger(id) => drop(self.triggers.insert(id.clone())),
-            Place::Parent(number) => self.parents[*number] = true,
-            Place::Shard(shard, Part::Itself) => drop(self.shards.entry(*shard).or_default()),
-            Place::Shard(shard, Part::Misfire) => {
+    fn mark_present(&mut self, tree_node: &TreeNode) {
+        match tree_node {
+            TreeNode::Server(address) => {
+                drop(self.servers.insert(address.clone(), CachedNode::Dirty));
+            }
+            TreeNode::Instance(id) => drop(self.instances.insert(id.clone(), CachedNode::Dirty)),
+            TreeNode::Necessary => self.necessary = true,
+            TreeNode::Processing => self.processing = true,
+            TreeNode::FailoverItem(shard) => drop(self.failover_items.insert(*shard)),
+            TreeNode::Trigger(id) => drop(self.triggers.insert(id.clone())),
+            TreeNode::Parent(number) => self.parents[*number] = true,
+            TreeNode::Shard(shard, ShardNode::Root) => drop(self.shards.entry(*shard).or_default()),
+            TreeNode::Shard(shard, ShardNode::Misfire) => {
                 self.shards.entry(*shard).or_default().misfire = true;
             }
-            Place::Shard(shard, Part::Disabled) => {
+            TreeNode::Shard(shard, ShardNode::Disabled) => {
                 self.shards.entry(*shard).or_default().disabled = true;
             }
-            place => {
-                if let Some(slot) = self.slot(place) {
-                    *slot = Some(Known::Dirty);
+            tree_node => {
+                if let Some(slot) = self.slot(tree_node) {
+                    *slot = Some(CachedNode::Dirty);
                 }
             }
         }
     }
 
-    fn vanish(&mut self, place: &Place) {
-        match place {
-            Place::Server(address) => drop(self.servers.remove(address)),
-            Place::Instance(id) => {
+    fn mark_absent(&mut self, tree_node: &TreeNode) {
+        match tree_node {
+            TreeNode::Server(address) => drop(self.servers.remove(address)),
+            TreeNode::Instance(id) => {
                 self.instances.remove(id);
-                self.unusual.remove(id);
+                self.non_default_weights.remove(id);
             }
-            Place::Necessary => self.necessary = false,
-            Place::Processing => self.processing = false,
-            Place::FailoverItem(shard) => drop(self.failover_items.remove(shard)),
-            Place::Trigger(id) => drop(self.triggers.remove(id)),
-            Place::Parent(number) => self.parents[*number] = false,
-            Place::Shard(shard, Part::Itself) => drop(self.shards.remove(shard)),
-            Place::Shard(shard, part) => {
+            TreeNode::Necessary => self.necessary = false,
+            TreeNode::Processing => self.processing = false,
+            TreeNode::FailoverItem(shard) => drop(self.failover_items.remove(shard)),
+            TreeNode::Trigger(id) => drop(self.triggers.remove(id)),
+            TreeNode::Parent(number) => self.parents[*number] = false,
+            TreeNode::Shard(shard, ShardNode::Root) => drop(self.shards.remove(shard)),
+            TreeNode::Shard(shard, shard_node) => {
                 let Some(shard) = self.shards.get_mut(shard) else { return };
-                match part {
-                    Part::Itself => {}
-                    Part::Owner => shard.owner = None,
-                    Part::Running => shard.running = None,
-                    Part::Failover => shard.failover = None,
-                    Part::Failovering => shard.failovering = None,
-                    Part::Misfire => shard.misfire = false,
-                    Part::Disabled => shard.disabled = false,
+                match shard_node {
+                    ShardNode::Root => {}
+                    ShardNode::Owner => shard.owner = None,
+                    ShardNode::Running => shard.running = None,
+                    ShardNode::Failover => shard.failover = None,
+                    ShardNode::Failovering => shard.failovering = None,
+                    ShardNode::Misfire => shard.misfire = false,
+                    ShardNode::Disabled => shard.disabled = false,
                 }
             }
-            place => {
-                if let Some(slot) = self.slot(place) {
+            tree_node => {
+                if let Some(slot) = self.slot(tree_node) {
                     *slot = None;
                 }
             }
         }
     }
 
-    /// Where a single document is kept; those that there are several of have a map.
-    fn slot(&mut self, place: &Place) -> Option<&mut Option<Known>> {
-        match place {
-            Place::Root => Some(&mut self.root),
-            Place::Config => Some(&mut self.config),
-            Place::Leader => Some(&mut self.leader),
-            Place::NextInstanceIp => Some(&mut self.next_server),
-            Place::Shard(shard, part) => {
+    /// The field of a node that has one of its own; servers and instances are in maps.
+    fn slot(&mut self, tree_node: &TreeNode) -> Option<&mut Option<CachedNode>> {
+        match tree_node {
+            TreeNode::Root => Some(&mut self.root),
+            TreeNode::Config => Some(&mut self.config),
+            TreeNode::Leader => Some(&mut self.leader),
+            TreeNode::NextInstanceIp => Some(&mut self.next_server),
+            TreeNode::Shard(shard, shard_node) => {
                 let shard = self.shards.entry(*shard).or_default();
-                match part {
-                    Part::Owner => Some(&mut shard.owner),
-                    Part::Running => Some(&mut shard.running),
-                    Part::Failover => Some(&mut shard.failover),
-                    Part::Failovering => Some(&mut shard.failovering),
-                    Part::Itself | Part::Misfire | Part::Disabled => None,
+                match shard_node {
+                    ShardNode::Owner => Some(&mut shard.owner),
+                    ShardNode::Running => Some(&mut shard.running),
+                    ShardNode::Failover => Some(&mut shard.failover),
+                    ShardNode::Failovering => Some(&mut shard.failovering),
+                    ShardNode::Root | ShardNode::Misfire | ShardNode::Disabled => None,
                 }
             }
             _ => None,
@@ -369,53 +364,53 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_data_decides_is_dirty_until_it_is_read_and_again_after_every_change() {
+    fn node_is_dirty_until_read_and_again_after_every_change() {
         let mut view = view();
         let config = view.tree().config();
 
-        assert_eq!(view.apply(&apply(&config)), Some(Place::Config));
-        assert_eq!(view.dirty(), std::slice::from_ref(&config));
-        view.learn(&config, Some(node("cron: x")));
-        assert_eq!(view.config.as_ref().and_then(Known::text), Some("cron: x"));
-        assert!(view.dirty().is_empty());
+        assert_eq!(view.apply(&apply(&config)), Some(TreeNode::Config));
+        assert_eq!(view.dirty_paths(), std::slice::from_ref(&config));
+        view.record_read(&config, Some(node("cron: x")));
+        assert_eq!(view.config.as_ref().and_then(CachedNode::text), Some("cron: x"));
+        assert!(view.dirty_paths().is_empty());
         view.apply(&apply(&config));
 
-        assert_eq!(view.dirty(), std::slice::from_ref(&config));
+        assert_eq!(view.dirty_paths(), std::slice::from_ref(&config));
         assert_eq!(
-            view.config.as_ref().and_then(Known::text),
+            view.config.as_ref().and_then(CachedNode::text),
             None,
-            "nothing is decided from a dirty node"
+            "a dirty node has no data to decide from"
         );
-        view.learn(&config, None);
+        view.record_read(&config, None);
         assert_eq!(view.config, None);
     }
 
     #[test]
-    fn what_we_wrote_ourselves_is_known_until_somebody_else_changes_it() {
+    fn own_write_needs_no_read_until_another_client_changes_it() {
         let mut view = view();
-        let running = view.tree().shard(0, Part::Running);
-        let ours =
+        let running = view.tree().shard(0, ShardNode::Running);
+        let own_write =
             Document { data: "me".into(), version: Version(0), created: Zxid(9), written_at_ms: 0 };
 
-        view.expect(running.clone(), ours.clone());
+        view.expect_echo(running.clone(), own_write.clone());
         view.apply(&apply(&running));
-        assert_eq!(view.shards[&0].running, Some(Known::Read(Box::new(ours))));
+        assert_eq!(view.shards[&0].running, Some(CachedNode::Read(Box::new(own_write))));
         view.apply(&Event::Delete { path: running.clone() });
         view.apply(&apply(&running));
 
-        assert_eq!(view.shards[&0].running, Some(Known::Dirty), "it is a stranger's now");
-        assert_eq!(view.unread_holders(), [running]);
-        assert!(view.dirty().is_empty(), "it is read only when it matters");
+        assert_eq!(view.shards[&0].running, Some(CachedNode::Dirty), "another client created it");
+        assert_eq!(view.dirty_holders(), [running]);
+        assert!(view.dirty_paths().is_empty(), "holder nodes are read only when needed");
     }
 
     #[test]
-    fn flags_say_all_by_being_there() {
+    fn flag_nodes_need_no_read() {
         let mut view = view();
         let paths = [
             view.tree().necessary(),
             view.tree().processing(),
-            view.tree().shard(1, Part::Misfire),
-            view.tree().shard(1, Part::Disabled),
+            view.tree().shard(1, ShardNode::Misfire),
+            view.tree().shard(1, ShardNode::Disabled),
             view.tree().failover_item(1),
             view.tree().trigger("me"),
         ];
@@ -423,7 +418,7 @@ mod tests {
             view.apply(&apply(path));
         }
 
-        assert!(view.dirty().is_empty());
+        assert!(view.dirty_paths().is_empty());
         assert!(
             view.necessary
                 && view.processing
@@ -444,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_forgets_everything_and_a_snapshot_restores_it() {
+    fn gap_clears_the_view_and_snapshot_restores_it() {
         let mut view = view();
         let stale = view.tree().instance("gone@-@1");
         view.apply(&apply(&stale));

@@ -33,8 +33,8 @@ use super::{
     outcome::Outcome,
 };
 use crate::{
-    job::{Backoff, Job, Reason, Retry, Shard},
-    runtime::{Cancel, CancelReason, Clock, Monotonic},
+    job::{Backoff, Job, Retry, RunReason, Shard},
+    runtime::{CancelReason, CancelToken, Clock, Monotonic},
 };
 
 /// How long a cancelled handler may take to return before it is dropped.
@@ -45,7 +45,7 @@ const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Timeout, retries and grace of a shard's attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct AttemptPolicy {
     /// Limit for one attempt.
     pub timeout: Option<Duration>,
     /// Number of attempts, and the delay in between.
@@ -54,7 +54,7 @@ pub struct Rules {
     pub grace: Duration,
 }
 
-impl Rules {
+impl AttemptPolicy {
     /// The rules that the job's policies set.
     pub fn of(job: &Job) -> Self {
         let policies = job.props.policies();
@@ -64,7 +64,7 @@ impl Rules {
 
 /// What attempts need from their environment.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct AttemptContext {
     pub clock: Arc<dyn Clock>,
     /// Returns a random number from zero up to one.
     pub dice: Arc<dyn Fn() -> f64 + Send + Sync>,
@@ -76,8 +76,8 @@ pub async fn attempt(
     handler: &dyn Handler,
     mut shard: Shard,
     guard: &Guard,
-    rules: &Rules,
-    context: &Surroundings,
+    rules: &AttemptPolicy,
+    context: &AttemptContext,
 ) -> Outcome {
     let (mut attempts, mut last) = (0_u32, None);
     loop {
@@ -89,28 +89,28 @@ pub async fn attempt(
             return last.unwrap_or(Outcome::Cancelled { reason });
         }
         attempts = attempts.saturating_add(1);
-        context.observer.begins(&shard);
+        context.observer.attempt_started(&shard);
         let end = run_attempt(handler, shard.clone(), guard, rules, &*context.clock).await;
         let (outcome, again) = end.into_outcome(guard, rules, attempts);
-        context.observer.ended(&shard, &outcome);
+        context.observer.attempt_ended(&shard, &outcome);
         if !again {
             return outcome;
         }
         last = Some(outcome);
-        let pause = pause(rules.retry.backoff, attempts, (context.dice)());
+        let pause = retry_delay(rules.retry.backoff, attempts, (context.dice)());
         tokio::select! {
             biased;
             () = context.clock.sleep_until(context.clock.monotonic() + pause) => {}
             _ = shard.cancel().cancelled() => {}
         }
-        let next = shard.attempt.next(Reason::Retry);
+        let next = shard.attempt.next(RunReason::Retry);
         shard = shard.attempt(next);
     }
 }
 
 /// Delay before the next attempt: between half of the policy's backoff and all of it, so that shards that failed together do not retry
 /// together.
-pub fn pause(backoff: Backoff, failed: u32, random: f64) -> Duration {
+pub fn retry_delay(backoff: Backoff, failed: u32, random: f64) -> Duration {
     backoff.after(failed).mul_f64(0.5 + 0.5 * random.clamp(0.0, 1.0))
 }
 
@@ -123,7 +123,7 @@ enum AttemptEnd {
 
 impl AttemptEnd {
     /// The outcome, and whether to try again.
-    fn into_outcome(self, guard: &Guard, rules: &Rules, attempts: u32) -> (Outcome, bool) {
+    fn into_outcome(self, guard: &Guard, rules: &AttemptPolicy, attempts: u32) -> (Outcome, bool) {
         let left = attempts < rules.retry.max_attempts.get();
         if matches!(self, Self::LeaseLost) || !guard.outcome_counts() {
             return (Outcome::Fenced, false);
@@ -131,7 +131,7 @@ impl AttemptEnd {
         match self {
             Self::Returned(Ok(())) | Self::LeaseLost => (Outcome::Done, false),
             Self::Returned(Err(failure)) => {
-                let again = left && !failure.is_lasting();
+                let again = left && !failure.is_permanent();
                 (Outcome::Failed { message: failure.to_string(), attempts }, again)
             }
             Self::Cancelled(CancelReason::TimedOut) => {
@@ -146,12 +146,12 @@ async fn run_attempt(
     handler: &dyn Handler,
     shard: Shard,
     guard: &Guard,
-    rules: &Rules,
+    rules: &AttemptPolicy,
     clock: &dyn Clock,
 ) -> AttemptEnd {
     let from_outside = shard.cancel().clone();
     // Not a child of the shard's own: a handler that returns before this function cancels it counts as returned.
-    let cancel = Cancel::new();
+    let cancel = CancelToken::new();
     let run = guarded(handler.run(shard.cancelled_by(cancel.clone())), || guard.may_poll());
     let mut run = Box::pin(AssertUnwindSafe(run).catch_unwind());
 
@@ -228,11 +228,11 @@ mod tests {
     struct RecordingObserver(Mutex<Vec<String>>);
 
     impl Observer for RecordingObserver {
-        fn begins(&self, shard: &Shard) {
-            self.0.lock().unwrap().push(format!("{} begins", shard.attempt.number));
+        fn attempt_started(&self, shard: &Shard) {
+            self.0.lock().unwrap().push(format!("{} attempt_started", shard.attempt.number));
         }
 
-        fn ended(&self, shard: &Shard, outcome: &Outcome) {
+        fn attempt_ended(&self, shard: &Shard, outcome: &Outcome) {
             self.0.lock().unwrap().push(format!("{} {outcome}", shard.attempt.number));
         }
     }
@@ -240,7 +240,7 @@ mod tests {
     /// Runs attempts of one shard under a manual clock.
     struct Fixture {
         clock: ManualClock,
-        rules: Rules,
+        rules: AttemptPolicy,
         guard: Guard,
         shard: Shard,
         seen: Arc<RecordingObserver>,
@@ -250,7 +250,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 clock: ManualClock::at(Timestamp::UNIX_EPOCH),
-                rules: Rules { timeout: None, retry: Retry::NEVER, grace: 5 * SECOND },
+                rules: AttemptPolicy { timeout: None, retry: Retry::NEVER, grace: 5 * SECOND },
                 guard: Guard::none(),
                 shard: fixture::shard("j", 1),
                 seen: Arc::default(),
@@ -276,7 +276,7 @@ mod tests {
         }
 
         fn attempt_by<H: Handler>(&self, handler: H) -> impl Future<Output = Outcome> + use<H> {
-            let context = Surroundings {
+            let context = AttemptContext {
                 clock: Arc::new(self.clock.clone()),
                 dice: Arc::new(|| 1.0),
                 observer: Arc::clone(&self.seen) as Arc<dyn Observer>,
@@ -316,7 +316,8 @@ mod tests {
     async fn permanent_failure_is_not_retried() {
         let fixture = Fixture::new().attempts(3);
 
-        let outcome = fixture.attempt(async |_| Err(Failure::new("no such file").lasting())).await;
+        let outcome =
+            fixture.attempt(async |_| Err(Failure::new("no such file").permanent())).await;
 
         assert_eq!(outcome, Outcome::Failed { message: "no such file".into(), attempts: 1 });
     }
@@ -548,7 +549,7 @@ mod tests {
 
     #[test]
     fn retry_delay_is_between_half_and_full_backoff() {
-        let millis = |failed, random| pause(Backoff::DEFAULT, failed, random).as_millis();
+        let millis = |failed, random| retry_delay(Backoff::DEFAULT, failed, random).as_millis();
 
         assert_eq!(
             [millis(1, 0.0), millis(1, 1.0), millis(3, 0.5), millis(99, 1.0)],

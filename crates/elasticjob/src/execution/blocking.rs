@@ -18,7 +18,7 @@ use tracing::Span;
 use super::{failure::Failure, handler::Handler};
 use crate::{
     job::{JobName, Shard},
-    runtime::Carried,
+    runtime::AttachedValue,
 };
 
 /// Makes a handler of a function that blocks. At most two shards for each processor run at once, unless
@@ -93,7 +93,7 @@ where
             }
         };
         let function = Arc::clone(&self.function);
-        let (span, carried) = (Span::current(), Carried::current());
+        let (span, carried) = (Span::current(), AttachedValue::current());
         let ended = tokio::task::spawn_blocking(move || {
             // Released when the thread is done, not when the waiting future is dropped.
             let _held = (running, thread);
@@ -174,7 +174,7 @@ mod tests {
 
         drop(first);
         let mut again = Box::pin(
-            handler.run(shard.clone().attempt(shard.attempt.next(crate::job::Reason::Retry))),
+            handler.run(shard.clone().attempt(shard.attempt.next(crate::job::RunReason::Retry))),
         );
         assert!(again.as_mut().now_or_never().is_none());
         assert!(calls.try_recv().is_err(), "the first call still runs");

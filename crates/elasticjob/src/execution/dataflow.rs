@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{
     failure::Failure,
     handler::Handler,
-    work::{Setting, Work},
+    work::{RunSettings, Work},
 };
 use crate::job::Shard;
 
@@ -64,7 +64,7 @@ impl<J> DataflowWork<J> {
 }
 
 impl<J: DataflowJob> Work for DataflowWork<J> {
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         let streaming = setting.job.props.get(STREAMING);
         Ok(Arc::new(Dataflow {
             job: Arc::clone(&self.0),
@@ -144,9 +144,9 @@ mod tests {
         let batches = Batches { left: 3.into(), cancel_at, ..Batches::default() };
         let processed = Arc::clone(&batches.processed);
         let seen = Arc::clone(&processed);
-        let setting = Setting {
+        let setting = RunSettings {
             resharding: Arc::new(move || seen.lock().unwrap().len() >= resharding_after),
-            ..Setting::of(&job)
+            ..RunSettings::of(&job)
         };
 
         let handler = DataflowWork::new(batches).prepare(&setting).unwrap();

@@ -1,5 +1,6 @@
 //! The failure of a shard or listener.
 
+use crate::problem::with_causes;
 use std::{
     any::Any,
     error::Error,
@@ -24,12 +25,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     message: String,
-    lasting: bool,
+    is_permanent: bool,
 }
 
 impl Failure {
     pub fn new(message: impl Display) -> Self {
-        Self { message: message.to_string(), lasting: false }
+        Self { message: message.to_string(), is_permanent: false }
     }
 
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
@@ -42,14 +43,14 @@ impl Failure {
 
     /// Marks the failure as permanent: the shard is not retried.
     #[must_use]
-    pub fn lasting(mut self) -> Self {
-        self.lasting = true;
+    pub fn permanent(mut self) -> Self {
+        self.is_permanent = true;
         self
     }
 
     /// Whether the failure is permanent, so that the shard is not retried.
-    pub fn is_lasting(&self) -> bool {
-        self.lasting
+    pub fn is_permanent(&self) -> bool {
+        self.is_permanent
     }
 }
 
@@ -63,19 +64,6 @@ impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(with_causes(&*error.into()))
     }
-}
-
-/// An error and its causes, separated by `: `. A cause that the error already repeats at its end is left out.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut message = error.to_string();
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    for cause in causes.map(ToString::to_string) {
-        if !message.ends_with(&cause) {
-            message.push_str(": ");
-            message.push_str(&cause);
-        }
-    }
-    message
 }
 
 #[cfg(test)]

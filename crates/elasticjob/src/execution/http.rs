@@ -17,7 +17,7 @@ use super::{
     failure::Failure,
     handler::Handler,
     http_client::{self, HttpClient, Timeouts},
-    work::{Setting, Work},
+    work::{RunSettings, Work},
 };
 use crate::job::{Job, Shard};
 
@@ -93,7 +93,7 @@ impl Http {
         let context =
             HeaderValue::from_bytes(shard.context().to_json().as_bytes()).map_err(|_| {
                 Failure::new("the sharding context has a character that is not allowed in a header")
-                    .lasting()
+                    .permanent()
             })?;
         let client = http_client.client(&self.url, self.timeouts)?;
         let mut request = client
@@ -146,7 +146,7 @@ impl Http {
 }
 
 fn invalid(problem: std::fmt::Arguments<'_>) -> Failure {
-    Failure::new(problem).lasting()
+    Failure::new(problem).permanent()
 }
 
 /// Runs jobs of the type `HTTP`.
@@ -161,7 +161,7 @@ impl HttpWork {
 }
 
 impl Work for HttpWork {
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         Ok(Arc::new(HttpHandler { http: Http::of(setting.job)?, http_client: Arc::clone(&self.0) }))
     }
 }

@@ -14,7 +14,8 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::failure::{Failure, with_causes};
+use super::failure::Failure;
+use crate::problem::with_causes;
 
 /// The JDK's limit.
 const MAX_REDIRECTS: usize = 20;
@@ -79,7 +80,7 @@ impl HttpClient {
                 "{} is not among the allowed hosts",
                 redacted(url)
             ))
-            .lasting());
+            .permanent());
         }
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&timeouts) {

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-use super::{failure::Failure, runner::Ran};
+use super::{failure::Failure, runner::ShardResult};
 use crate::job::{JobName, RunId, Shard, TaskId};
 
 /// The part of a run that this instance executes.
@@ -43,7 +43,7 @@ pub trait Listener: Send + Sync + 'static {
     }
 
     /// Called after all shards have ended.
-    async fn after(&self, execution: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    async fn after(&self, execution: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         let _ = (execution, ran);
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Listeners {
     }
 
     /// Calls `after` of each; likewise.
-    pub async fn after(&self, execution: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    pub async fn after(&self, execution: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for listener in &self.0 {
             call_listener(listener.after(execution, ran)).await?;
         }
@@ -122,7 +122,7 @@ mod tests {
             if self.1 == "bad" { panic!("no") } else { Ok(()) }
         }
 
-        async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+        async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
             self.2.lock().unwrap().push(format!("after {} {}", self.1, ran.len()));
             Ok(())
         }

@@ -15,10 +15,11 @@
 //! * [`Alerts`] notify people about failures.
 //!
 //! This module knows jobs and never the registry: which instance may run which shard is decided elsewhere and passed in.
-mod alert;
+pub(crate) mod alert;
 mod attempt;
 mod blocking;
 mod dataflow;
+pub(crate) mod executor;
 mod failure;
 #[cfg(test)]
 mod fixture;
@@ -38,27 +39,45 @@ mod script;
 mod http_client;
 mod work;
 
-pub(crate) use self::failure::with_causes;
+pub(crate) use self::executor::Executors;
+#[cfg(feature = "http")]
+pub use self::http::Http;
 pub use self::{
-    alert::{Alerts, Notice, Routing, Transport, Transports},
-    attempt::{Rules, Surroundings, attempt, pause},
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
     failure::{BoxError, Failure},
-    guard::{Guard, Guarded, LeaseLost, guarded},
     handler::{Handler, SimpleJob},
-    lease::Lease,
-    listener::{Execution, Listener, Listeners},
-    observer::Observer,
-    once_listener::{OnceListener, OnceListeners},
+    listener::{Execution, Listener},
+    once_listener::OnceListener,
     outcome::Outcome,
     output::{Output, Stream},
-    runner::{Ran, Runner},
-    script::{Script, ScriptWork, Supervisor, supervise_if_asked},
-    work::{IntoWork, Setting, Work, kind},
+    runner::ShardResult,
+    script::{Script, Supervisor, supervise_if_requested},
+    work::{IntoWork, kind},
 };
-#[cfg(feature = "http")]
-pub use self::{
-    http::{Http, HttpWork},
-    http_client::HttpClient,
-};
+pub use crate::runtime::{CancelReason, CancelToken};
+
+#[cfg(not(feature = "internals"))]
+pub(crate) use self::internals::*;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub use self::internals::*;
+
+/// What the other modules use; with the feature `internals` also the tests and tools of this project.
+mod internals {
+    pub use super::{
+        alert::{AlertChannel, AlertChannels, Alerts, Notice, Routing},
+        attempt::{AttemptContext, AttemptPolicy, attempt, retry_delay},
+        executor::{Executor, RuntimeExecutor},
+        guard::{Guard, Guarded, LeaseLost, guarded},
+        lease::Lease,
+        listener::Listeners,
+        observer::Observer,
+        once_listener::OnceListeners,
+        runner::Runner,
+        script::ScriptWork,
+        work::{RunSettings, Work},
+    };
+    #[cfg(feature = "http")]
+    pub use super::{http::HttpWork, http_client::HttpClient};
+}

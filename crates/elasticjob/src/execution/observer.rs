@@ -6,14 +6,14 @@ use crate::job::Shard;
 /// Observes every attempt of every shard. Called from within the run, so it must not block.
 pub trait Observer: Send + Sync + 'static {
     /// An attempt starts.
-    fn begins(&self, shard: &Shard);
+    fn attempt_started(&self, shard: &Shard);
 
     /// An attempt has ended. Another one may follow.
-    fn ended(&self, shard: &Shard, outcome: &Outcome);
+    fn attempt_ended(&self, shard: &Shard, outcome: &Outcome);
 }
 
 /// Ignores all attempts.
 impl Observer for () {
-    fn begins(&self, _: &Shard) {}
-    fn ended(&self, _: &Shard, _: &Outcome) {}
+    fn attempt_started(&self, _: &Shard) {}
+    fn attempt_ended(&self, _: &Shard, _: &Outcome) {}
 }

@@ -8,6 +8,7 @@ use super::{
     failure::Failure,
     listener::{Execution, call_listener},
 };
+use crate::problem::Problem;
 use crate::runtime::Clock;
 
 /// Default limit for waiting for other instances, and for a call.
@@ -129,9 +130,11 @@ async fn with_limit(
     tokio::select! {
         biased;
         result = call => result,
-        () = clock.sleep_until(clock.monotonic() + limit) => Err(Failure::new(format_args!(
-            "a once-listener took longer than {limit:?} and was dropped; hint: raise its started_timeout and completed_timeout"
-        ))),
+        () = clock.sleep_until(clock.monotonic() + limit) => {
+            let problem = format!("a once-listener took longer than {limit:?} and was dropped");
+            let hint = "raise its started_timeout and completed_timeout";
+            Err(Failure::new(Problem::new(problem).with_hint(hint)))
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tracing::Instrument;
 
 use super::{
-    attempt::{Rules, Surroundings, attempt},
+    attempt::{AttemptContext, AttemptPolicy, attempt},
+    executor::{Executor, spawn_on},
     failure::Failure,
     guard::Guard,
     handler::Handler,
@@ -19,13 +20,15 @@ use crate::{job::Shard, runtime::CancelReason};
 ///
 /// The limit is what Java ElasticJob's thread-pool types stand for: [`ThreadPool::limit`](crate::job::ThreadPool::limit).
 pub struct Runner {
-    context: Surroundings,
+    context: AttemptContext,
     slots: Arc<Semaphore>,
+    /// Where shards run; without one, on the runtime of the caller.
+    executor: Option<Arc<dyn Executor>>,
 }
 
 /// A shard and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct ShardResult {
     /// The shard as it was passed in.
     pub shard: Shard,
     pub outcome: Outcome,
@@ -33,9 +36,14 @@ pub struct Ran {
 
 impl Runner {
     /// Runs at most `limit` shards at once, and at least one.
-    pub fn new(context: Surroundings, limit: usize) -> Self {
+    pub fn new(context: AttemptContext, limit: usize) -> Self {
         let slots = Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS));
-        Self { context, slots: Arc::new(slots) }
+        Self { context, slots: Arc::new(slots), executor: None }
+    }
+
+    /// Runs shards on this executor, with its limit.
+    pub fn on(context: AttemptContext, executor: Arc<dyn Executor>) -> Self {
+        Self { executor: Some(Arc::clone(&executor)), ..Self::new(context, executor.limit()) }
     }
 
     /// Runs these shards and returns their outcomes in the order of `shards`. Without a handler, all of them fail with the failure that
@@ -43,16 +51,16 @@ impl Runner {
     pub async fn run(
         &self,
         handler: Result<Arc<dyn Handler>, Failure>,
-        rules: Rules,
+        rules: AttemptPolicy,
         shards: Vec<(Shard, Guard)>,
-    ) -> Vec<Ran> {
+    ) -> Vec<ShardResult> {
         let handler = handler.unwrap_or_else(|failure| Arc::new(FailingHandler(failure)));
         let mut running = JoinSet::new();
         let mut ran = Vec::with_capacity(shards.len());
         for (index, (shard, guard)) in shards.into_iter().enumerate() {
             // Stays if the task is aborted from outside.
             let outcome = Outcome::Cancelled { reason: CancelReason::ShuttingDown };
-            ran.push(Ran { shard: shard.clone(), outcome });
+            ran.push(ShardResult { shard: shard.clone(), outcome });
             let (handler, slots, context) =
                 (Arc::clone(&handler), Arc::clone(&self.slots), self.context.clone());
             let span = tracing::info_span!("shard", job = %shard.job, run_id = %shard.run, shard = shard.item);
@@ -68,7 +76,17 @@ impl Runner {
                 let outcome = AssertUnwindSafe(attempts).catch_unwind().await;
                 (index, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
             };
-            running.spawn(task.instrument(span));
+            let task = task.instrument(span);
+            match &self.executor {
+                None => running.spawn(task),
+                Some(executor) => {
+                    let result = spawn_on(&**executor, task);
+                    running.spawn(async move {
+                        let dropped = || Failure::new("the executor dropped the shard");
+                        result.await.unwrap_or_else(|| (index, failed(&dropped())))
+                    })
+                }
+            };
         }
         while let Some(ended) = running.join_next().await {
             if let Ok((index, outcome)) = ended {
@@ -89,7 +107,7 @@ struct FailingHandler(Failure);
 #[async_trait::async_trait]
 impl Handler for FailingHandler {
     async fn run(&self, _: Shard) -> Result<(), Failure> {
-        Err(self.0.clone().lasting())
+        Err(self.0.clone().permanent())
     }
 }
 
@@ -110,19 +128,19 @@ mod tests {
         testing::ManualClock,
     };
 
-    const RULES: Rules =
-        Rules { timeout: None, retry: Retry::NEVER, grace: Duration::from_secs(1) };
+    const RULES: AttemptPolicy =
+        AttemptPolicy { timeout: None, retry: Retry::NEVER, grace: Duration::from_secs(1) };
 
     fn runner(limit: usize) -> Runner {
         let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
-        Runner::new(Surroundings { clock, dice: Arc::new(|| 0.5), observer: Arc::new(()) }, limit)
+        Runner::new(AttemptContext { clock, dice: Arc::new(|| 0.5), observer: Arc::new(()) }, limit)
     }
 
     fn shards(count: u32) -> Vec<(Shard, Guard)> {
         (0..count).map(|item| (fixture::shard("j", item), Guard::none())).collect()
     }
 
-    fn outcomes(ran: Vec<Ran>) -> Vec<Outcome> {
+    fn outcomes(ran: Vec<ShardResult>) -> Vec<Outcome> {
         ran.into_iter().map(|ran| ran.outcome).collect()
     }
 
@@ -201,10 +219,10 @@ mod tests {
     async fn panicking_observer_fails_only_its_shard() {
         struct PanickingObserver;
         impl Observer for PanickingObserver {
-            fn begins(&self, shard: &Shard) {
+            fn attempt_started(&self, shard: &Shard) {
                 assert_ne!(shard.item, 1, "panics for shard 1");
             }
-            fn ended(&self, _: &Shard, _: &Outcome) {}
+            fn attempt_ended(&self, _: &Shard, _: &Outcome) {}
         }
         let mut runner = runner(2);
         runner.context.observer = Arc::new(PanickingObserver);

@@ -17,12 +17,12 @@ use crate::job::{Job, Shard};
 /// Makes the handler of a run from the configuration at that time.
 pub trait Work: Send + Sync + 'static {
     /// The handler for all shards of one run. If this fails, every shard of the run fails with this failure.
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure>;
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure>;
 }
 
 /// The configuration and environment of one run.
 #[derive(Clone)]
-pub struct Setting<'a> {
+pub struct RunSettings<'a> {
     pub job: &'a Job,
     /// Whether shards are about to be reassigned, so that streams should end.
     pub resharding: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -32,7 +32,7 @@ pub struct Setting<'a> {
     pub lease: Lease,
 }
 
-impl<'a> Setting<'a> {
+impl<'a> RunSettings<'a> {
     /// Settings without resharding, output recording and lease.
     pub fn of(job: &'a Job) -> Self {
         Self { job, resharding: Arc::new(|| false), output: Arc::new(()), lease: Lease::none() }
@@ -49,7 +49,7 @@ pub trait IntoWork<Kind> {
 struct FixedHandler(Arc<dyn Handler>);
 
 impl Work for FixedHandler {
-    fn prepare(&self, _: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
+    fn prepare(&self, _: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         Ok(Arc::clone(&self.0))
     }
 }
@@ -104,7 +104,7 @@ impl<W: Work> IntoWork<kind::Work> for W {
 }
 
 impl Work for Arc<dyn Work> {
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         (**self).prepare(setting)
     }
 }
@@ -142,7 +142,7 @@ mod tests {
 
         let mut messages = Vec::new();
         for work in registered {
-            let handler = work.prepare(&Setting::of(&fixture::job("j"))).unwrap();
+            let handler = work.prepare(&RunSettings::of(&fixture::job("j"))).unwrap();
             messages.push(handler.run(fixture::shard("j", 3)).await.unwrap_err().to_string());
         }
 

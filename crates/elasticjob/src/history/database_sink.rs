@@ -87,12 +87,12 @@ impl DatabaseSink {
 
 #[async_trait]
 impl Sink for DatabaseSink {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
-        match self.store().await?.keep(batch).await {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
+        match self.store().await?.store(batch).await {
             // The tables may have been dropped; opening the store again creates them.
             Err(SinkError::Refused(_)) => {
                 *self.store.lock().await = None;
-                self.store().await?.keep(batch).await
+                self.store().await?.store(batch).await
             }
             result => result,
         }

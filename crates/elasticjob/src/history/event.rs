@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::stable_hash::stable_hash;
 use crate::job::{
-    Attempt, FencingToken, InstanceId, Invalid, JobName, RunId, Shard, ShardCount, TaskId,
+    Attempt, FencingToken, InstanceId, InvalidValue, JobName, RunId, Shard, ShardCount, TaskId,
 };
 
 /// Something that happened to a job, a run or an attempt.
@@ -14,19 +14,19 @@ use crate::job::{
 #[non_exhaustive]
 pub enum Event {
     /// An attempt of a shard started.
-    Started(Arc<Started>),
+    Started(Arc<AttemptStarted>),
     /// An attempt of a shard has ended.
-    Ended(Ended),
+    Ended(AttemptEnded),
     /// The instance that ran a shard is gone; another instance reports it.
-    Lost(Lost),
+    Lost(AttemptLost),
     /// Java ElasticJob's status trace: an instance's part of a run changes its state.
     Status(Status),
     /// A fire was due and will not run.
-    Missed(Missed),
+    Missed(FiresMissed),
     /// An attempt printed lines.
-    Printed(Printed),
+    Printed(OutputPrinted),
     /// An attempt printed too much: its middle is not kept.
-    Cut(Cut),
+    Cut(OutputCut),
 }
 
 impl Event {
@@ -78,14 +78,15 @@ impl fmt::Display for AttemptId {
 }
 
 impl FromStr for AttemptId {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let hex = text.replace('-', "");
-        let invalid = || Invalid {
+        let invalid = || InvalidValue {
             what: "attempt id".into(),
             text: text.to_owned(),
             problem: "expected the form of a UUID".to_owned(),
+            hint: None,
         };
         if hex.len() != 32 || text.len() != 36 || hex.starts_with('+') {
             return Err(invalid());
@@ -107,7 +108,7 @@ pub enum Source {
 /// An attempt of a shard started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Started {
+pub struct AttemptStarted {
     pub id: AttemptId,
     pub job: JobName,
     pub run: RunId,
@@ -128,7 +129,7 @@ pub struct Started {
     pub trace: Option<String>,
 }
 
-impl Started {
+impl AttemptStarted {
     /// The start of an attempt on this host.
     pub fn of(shard: &Shard, source: Source, host: Arc<str>, at: Timestamp) -> Self {
         Self {
@@ -151,15 +152,15 @@ impl Started {
 
 /// An attempt of a shard has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    pub started: Arc<Started>,
+pub struct AttemptEnded {
+    pub started: Arc<AttemptStarted>,
     pub at: Timestamp,
     pub ending: Ending,
 }
 
 /// The instance that ran a shard is gone: its attempts without an end are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct AttemptLost {
     pub run: RunId,
     pub item: u32,
     pub instance: InstanceId,
@@ -256,26 +257,26 @@ impl StatusState {
 
 /// Fires were due and will not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missed {
+pub struct FiresMissed {
     pub job: JobName,
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: u64,
-    pub why: Why,
+    pub why: MissedReason,
     pub at: Timestamp,
 }
 
 /// Why a fire will not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Why {
+pub enum MissedReason {
     /// The previous run was still going, and the job does not compensate misfires.
     Skipped,
     /// No instance was up, and the job does not catch up.
     NobodyThere,
 }
 
-impl Why {
+impl MissedReason {
     /// `skipped` or `nobody_there`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -287,7 +288,7 @@ impl Why {
 
 /// Lines that an attempt printed: a script to its streams, a handler through `tracing`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Printed {
+pub struct OutputPrinted {
     pub id: AttemptId,
     pub run: RunId,
     pub item: u32,
@@ -307,7 +308,7 @@ pub struct Line {
 
 /// An attempt printed too much: these parts are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct OutputCut {
     pub id: AttemptId,
     pub run: RunId,
     pub item: u32,

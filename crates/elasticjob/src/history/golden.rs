@@ -7,10 +7,10 @@ use std::{iter::successors, num::NonZeroU32, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
-    StatusState, Why,
+    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
+    MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
 };
-use crate::job::{Attempt, FencingToken, InstanceId, Reason, RunId, TaskId};
+use crate::job::{Attempt, FencingToken, InstanceId, RunId, RunReason, TaskId};
 
 /// What the tests say went wrong: sentences of the library's own may change.
 pub(super) const FAILED: &str = "order 4711 not found";
@@ -37,14 +37,14 @@ fn later(number: i64, millis: i64) -> Timestamp {
 }
 
 /// The beginning of a run, by its number.
-fn started(number: i64, reason: Reason, source: Source) -> Arc<Started> {
+fn started(number: i64, reason: RunReason, source: Source) -> Arc<AttemptStarted> {
     let run = match source {
         Source::Schedule => RunId::scheduled("settle".parse().unwrap(), due(number)),
         Source::Trigger { .. } => RunId::triggered(number.try_into().unwrap()),
     };
     let attempt = Attempt { number: NonZeroU32::new(2).unwrap(), reason };
     let token = FencingToken::new(100 + number);
-    Arc::new(Started {
+    Arc::new(AttemptStarted {
         id: AttemptId::new(&run, 1, attempt, token),
         job: "settle".parse().unwrap(),
         run,
@@ -61,18 +61,18 @@ fn started(number: i64, reason: Reason, source: Source) -> Arc<Started> {
     })
 }
 
-fn ended(started: Arc<Started>, number: i64, ending: Ending) -> Event {
-    Event::Ended(Ended { started, at: later(number, 57), ending })
+fn ended(started: Arc<AttemptStarted>, number: i64, ending: Ending) -> Event {
+    Event::Ended(AttemptEnded { started, at: later(number, 57), ending })
 }
 
 /// A run for every reason, every source and every end, and one that goes on; what was lost, missed, printed and cut.
 pub(super) fn events() -> Vec<Event> {
-    let reasons = successors(Some(Reason::Due), |reason| match reason {
-        Reason::Due => Some(Reason::Misfire),
-        Reason::Misfire => Some(Reason::Failover),
-        Reason::Failover => Some(Reason::Retry),
-        Reason::Retry => Some(Reason::CatchUp),
-        Reason::CatchUp => None,
+    let reasons = successors(Some(RunReason::Due), |reason| match reason {
+        RunReason::Due => Some(RunReason::Misfire),
+        RunReason::Misfire => Some(RunReason::Failover),
+        RunReason::Failover => Some(RunReason::Retry),
+        RunReason::Retry => Some(RunReason::CatchUp),
+        RunReason::CatchUp => None,
     });
     let endings = successors(Some(Ending::Done), |ending| match ending {
         Ending::Done => Some(Ending::Failed(FAILED.to_owned())),
@@ -93,14 +93,14 @@ pub(super) fn events() -> Vec<Event> {
         events.push(ended(started, number, Ending::Done));
     }
     for (number, ending) in (20..).zip(endings) {
-        events.push(ended(started(number, Reason::Due, Source::Schedule), number, ending));
+        events.push(ended(started(number, RunReason::Due, Source::Schedule), number, ending));
     }
     for (number, source) in (30..).zip(sources) {
-        events.push(Event::Started(started(number, Reason::Due, source)));
+        events.push(Event::Started(started(number, RunReason::Due, source)));
     }
-    let gone = started(40, Reason::Due, Source::Schedule);
+    let gone = started(40, RunReason::Due, Source::Schedule);
     events.push(Event::Started(Arc::clone(&gone)));
-    events.push(Event::Lost(Lost {
+    events.push(Event::Lost(AttemptLost {
         run: gone.run.clone(),
         item: gone.item,
         instance: instance(),
@@ -129,17 +129,24 @@ fn statuses(run: &RunId) -> impl Iterator<Item = Event> {
 }
 
 fn missed() -> impl Iterator<Item = Event> {
-    let reasons = successors(Some(Why::Skipped), |why| match why {
-        Why::Skipped => Some(Why::NobodyThere),
-        Why::NobodyThere => None,
+    let reasons = successors(Some(MissedReason::Skipped), |why| match why {
+        MissedReason::Skipped => Some(MissedReason::NobodyThere),
+        MissedReason::NobodyThere => None,
     });
     reasons.map(|why| {
         let job = "settle".parse().unwrap();
-        Event::Missed(Missed { job, first: due(50), last: due(55), count: 2, why, at: due(59) })
+        Event::Missed(FiresMissed {
+            job,
+            first: due(50),
+            last: due(55),
+            count: 2,
+            why,
+            at: due(59),
+        })
     })
 }
 
-fn output(started: &Started) -> [Event; 2] {
+fn output(started: &AttemptStarted) -> [Event; 2] {
     let lines = STREAMS.into_iter().map(|stream| Line {
         at: started.at,
         stream,
@@ -147,7 +154,13 @@ fn output(started: &Started) -> [Event; 2] {
     });
     let (id, run, item) = (started.id, started.run.clone(), started.item);
     [
-        Event::Printed(Printed { id, run: run.clone(), item, part: 0, lines: lines.collect() }),
-        Event::Cut(Cut { id, run, item, from: 1, to: 4, bytes: 99 }),
+        Event::Printed(OutputPrinted {
+            id,
+            run: run.clone(),
+            item,
+            part: 0,
+            lines: lines.collect(),
+        }),
+        Event::Cut(OutputCut { id, run, item, from: 1, to: 4, bytes: 99 }),
     ]
 }

@@ -34,17 +34,17 @@ pub use self::output::{Layer, layer};
 #[cfg(feature = "_history-store")]
 pub use self::store::{
     Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
-    Named, Output, OutputLine, OutputPosition, Page, Percentiles, PruneSummary, Retention, Run,
-    RunDetails, RunFilter, RunState, Span, Store, StoreError, Tally, Trace, TraceFilter,
+    NameKind, Output, OutputLine, OutputPosition, Page, Percentiles, PruneSummary, Retention, Run,
+    RunDetails, RunFilter, RunState, Span, Store, StoreError, Totals, Trace, TraceFilter,
     default_path,
 };
 pub use self::{
     event::{
-        AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
-        StatusState, Why,
+        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
+        MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
     },
     jdbc::from_jdbc,
-    recorder::{Counts, Recorder, Recording, Worth},
+    recorder::{Counts, Importance, Recorder, Recording},
     sink::{Sink, SinkError},
 };
 pub(crate) use self::{

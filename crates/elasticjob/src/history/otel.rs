@@ -23,10 +23,11 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde_json::{Value, json};
 
 use super::{
-    event::{Ended, Event, Source, Status, StatusState},
+    event::{AttemptEnded, Event, Source, Status, StatusState},
     sink::{Sink, SinkError},
     trace,
 };
+use crate::problem::Problem;
 
 /// Limit for one request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,8 +61,9 @@ impl SpanExporter {
     pub fn to(endpoint: &str, service: impl Into<String>) -> Result<Self, SinkError> {
         // The message does not repeat the address: it may contain a password.
         let invalid = |problem: String| {
-            let hint = "hint: for example http://127.0.0.1:4318";
-            SinkError::Refused(format!("invalid collector address: {problem}; {hint}"))
+            let problem = Problem::new(format!("invalid collector address: {problem}"))
+                .with_hint("for example http://127.0.0.1:4318");
+            SinkError::Refused(problem.to_string())
         };
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let parsed: reqwest::Url = url.parse().map_err(|error| invalid(format!("{error}")))?;
@@ -90,10 +92,10 @@ impl SpanExporter {
         let answer = request.body(body.to_string()).send().await;
         let answer = answer.map_err(|error| {
             let error = root_cause(error);
-            SinkError::Later(format!(
-                "cannot reach the collector at {}: {error}; hint: is it running?",
-                self.redacted
-            ))
+            let problem =
+                Problem::new(format!("cannot reach the collector at {}: {error}", self.redacted))
+                    .with_hint("is it running?");
+            SinkError::Unavailable(problem.to_string())
         })?;
         let (status, url) = (answer.status(), &self.redacted);
         match status {
@@ -102,11 +104,13 @@ impl SpanExporter {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                Err(SinkError::Later(format!("the collector at {url} answers {status}")))
+                Err(SinkError::Unavailable(format!("the collector at {url} answers {status}")))
             }
-            _ => Err(SinkError::Refused(format!(
-                "the collector at {url} answers {status}; hint: does it accept OTLP over HTTP as JSON?"
-            ))),
+            _ => {
+                let problem = Problem::new(format!("the collector at {url} answers {status}"))
+                    .with_hint("does it accept OTLP over HTTP as JSON?");
+                Err(SinkError::Refused(problem.to_string()))
+            }
         }
     }
 
@@ -155,7 +159,7 @@ fn redacted(mut url: reqwest::Url) -> String {
 
 #[async_trait]
 impl Sink for SpanExporter {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         let (mut spans, mut ended_ids) = (Vec::new(), Vec::new());
         for event in batch {
             match event {
@@ -195,7 +199,7 @@ fn is_end(status: &Status) -> bool {
     }
 }
 
-fn attempt_span(ended: &Ended) -> Value {
+fn attempt_span(ended: &AttemptEnded) -> Value {
     let started = &ended.started;
     let number = started.attempt.number.get();
     let mut attributes = vec![

@@ -18,7 +18,7 @@ use super::event::Event;
 ///
 /// #[async_trait]
 /// impl Sink for Bell {
-///     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+///     async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
 ///         for event in batch {
 ///             if let Event::Ended(ended) = event && !ended.ending.is_done() {
 ///                 println!("{} failed", ended.started.run);
@@ -31,7 +31,7 @@ use super::event::Event;
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
     /// Stores all of these events.
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError>;
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError>;
 }
 
 /// Why events could not be stored.
@@ -40,12 +40,12 @@ pub trait Sink: Send + Sync + 'static {
 pub enum SinkError {
     /// Temporary: the database is down, or busy.
     #[error("{0}")]
-    Later(String),
+    Unavailable(String),
     /// Needs an operator: rights are missing, a table has other columns, the disk is full.
     #[error("{0}")]
     Refused(String),
     /// An event in this batch can never be stored: it is too large, or contains an unsupported character. The recorder retries with smaller
     /// batches, and drops an event that fails alone.
     #[error("{0}")]
-    Unfit(String),
+    InvalidEvent(String),
 }

@@ -5,7 +5,7 @@
 use std::{fmt, time::Duration};
 
 use super::{
-    error::Invalid,
+    error::InvalidValue,
     job::Job,
     plugins::TypeName,
     props::{Props, keys},
@@ -83,7 +83,7 @@ impl Alert {
     /// assert_eq!(error.to_string(), r#"WECHAT alert "": the property wechat.webhook is missing"#);
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn of(job: &Job) -> Result<Self, Invalid> {
+    pub fn of(job: &Job) -> Result<Self, InvalidValue> {
         let chosen = job.props.policies().alert.as_ref().or(job.error_handler_type.as_ref());
         let Some(name) = chosen.filter(|name| !name.as_str().is_empty()) else {
             return Ok(Self::Log);
@@ -111,7 +111,7 @@ struct AlertProps<'a> {
 }
 
 impl AlertProps<'_> {
-    fn email(&self) -> Result<Email, Invalid> {
+    fn email(&self) -> Result<Email, InvalidValue> {
         let port = |text: String| text.parse().ok().filter(|port| *port > 0);
         Ok(Email {
             host: self.required("email.host")?,
@@ -132,7 +132,7 @@ impl AlertProps<'_> {
         })
     }
 
-    fn dingtalk(&self) -> Result<Dingtalk, Invalid> {
+    fn dingtalk(&self) -> Result<Dingtalk, InvalidValue> {
         Ok(Dingtalk {
             webhook: self.webhook("dingtalk", "dingtalk.webhook")?,
             keyword: self.optional("dingtalk.keyword"),
@@ -140,7 +140,7 @@ impl AlertProps<'_> {
         })
     }
 
-    fn webhook(&self, prefix: &str, url: &str) -> Result<Webhook, Invalid> {
+    fn webhook(&self, prefix: &str, url: &str) -> Result<Webhook, InvalidValue> {
         Ok(Webhook {
             url: self.required(url)?,
             connect_timeout: self.millis(&format!("{prefix}.connectTimeoutMilliseconds"), 3_000)?,
@@ -152,9 +152,9 @@ impl AlertProps<'_> {
         self.props.get(key).filter(|value| !value.is_empty()).map(ToOwned::to_owned)
     }
 
-    fn required(&self, key: &str) -> Result<String, Invalid> {
+    fn required(&self, key: &str) -> Result<String, InvalidValue> {
         self.optional(key).ok_or_else(|| {
-            Invalid::new(
+            InvalidValue::new(
                 format!("{} alert", self.kind),
                 "",
                 format!("the property {key} is missing"),
@@ -166,7 +166,7 @@ impl AlertProps<'_> {
         self.props.get(key).map_or(default, |value| value.eq_ignore_ascii_case("true"))
     }
 
-    fn millis(&self, key: &str, default: u64) -> Result<Duration, Invalid> {
+    fn millis(&self, key: &str, default: u64) -> Result<Duration, InvalidValue> {
         let Some(text) = self.optional(key) else {
             return Ok(Duration::from_millis(default));
         };
@@ -174,9 +174,9 @@ impl AlertProps<'_> {
         millis.map(Duration::from_millis).ok_or_else(|| self.invalid(key, "milliseconds, from 1"))
     }
 
-    fn invalid(&self, key: &str, expected: &str) -> Invalid {
+    fn invalid(&self, key: &str, expected: &str) -> InvalidValue {
         let text = self.props.get(key).unwrap_or_default();
-        Invalid::new(format!("{} alert, {key}", self.kind), text, expected)
+        InvalidValue::new(format!("{} alert, {key}", self.kind), text, expected)
     }
 }
 

@@ -2,23 +2,27 @@
 
 use std::time::Duration;
 
-use super::error::Invalid;
+use super::error::InvalidValue;
 
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Parses a duration longer than zero.
-pub(super) fn parse(what: &'static str, text: &str) -> Result<Duration, Invalid> {
+pub(super) fn parse(what: &'static str, text: &str) -> Result<Duration, InvalidValue> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
     let millis = number.parse::<u64>().ok().zip(scale).and_then(|(n, scale)| n.checked_mul(scale));
     match millis {
-        Some(0) => Err(Invalid::new(what, text, "it must be longer than zero; for example 30s")),
-        Some(millis) => Ok(Duration::from_millis(millis)),
-        None => {
-            Err(Invalid::new(what, text, "a number and ms, s, m, h or d; for example 500ms or 30s"))
+        Some(0) => {
+            Err(InvalidValue::new(what, text, "it must be longer than zero; for example 30s"))
         }
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err(InvalidValue::new(
+            what,
+            text,
+            "a number and ms, s, m, h or d; for example 500ms or 30s",
+        )),
     }
 }
 

@@ -3,32 +3,44 @@
 use std::borrow::Cow;
 
 use super::name::JobName;
+use crate::problem::Hint;
 
 /// Invalid text in a program, a file or a command. Its author has to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?}: {problem}")]
-pub struct Invalid {
+pub struct InvalidValue {
     /// What the text should be: `cron`, `job name`.
     pub what: Cow<'static, str>,
     pub text: String,
     /// What is wrong with the text, and what would be valid.
     pub problem: String,
+    pub hint: Option<String>,
 }
 
-impl Invalid {
+impl InvalidValue {
     pub(super) fn new(
         what: impl Into<Cow<'static, str>>,
         text: impl Into<String>,
         problem: impl Into<String>,
     ) -> Self {
-        Self { what: what.into(), text: text.into(), problem: problem.into() }
+        Self { what: what.into(), text: text.into(), problem: problem.into(), hint: None }
+    }
+
+    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Hint for InvalidValue {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
     }
 }
 
 /// A stored document that cannot be read. It may be valid to another program, so it is reported and never overwritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("job {job}: the stored {document} cannot be read{}: {problem}; it is left unchanged", location(*.line, .key.as_deref()))]
-pub struct Unreadable {
+pub struct UnreadableDocument {
     pub job: JobName,
     /// `config`, or `instance` and its id.
     pub document: String,
@@ -36,8 +48,20 @@ pub struct Unreadable {
     pub line: Option<usize>,
     /// The key; nested keys are joined with dots: `props.elasticjob.timeout`.
     pub key: Option<String>,
-    /// What is wrong, with a hint.
     pub problem: String,
+    pub hint: Option<String>,
+}
+
+impl UnreadableDocument {
+    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Hint for UnreadableDocument {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
+    }
 }
 
 fn location(line: Option<usize>, key: Option<&str>) -> String {

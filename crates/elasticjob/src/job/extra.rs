@@ -9,9 +9,9 @@ use super::yaml::{Kind, Node};
 /// They are not interpreted: they are written back as they were read, including tags and types. They may contain passwords, so only
 /// their tags are printed.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Extra(Vec<Node>);
+pub struct ForeignConfig(Vec<Node>);
 
-impl Extra {
+impl ForeignConfig {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -35,7 +35,7 @@ impl Extra {
     }
 }
 
-impl fmt::Debug for Extra {
+impl fmt::Debug for ForeignConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.tags()).finish()
     }

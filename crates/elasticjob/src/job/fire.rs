@@ -5,10 +5,10 @@ use std::{fmt, num::NonZeroU32, str::FromStr};
 use jiff::Timestamp;
 
 use super::{
-    context::Context, error::Invalid, instance::InstanceId, job::Job, name::JobName,
+    context::Context, error::InvalidValue, instance::InstanceId, job::Job, name::JobName,
     shards::ShardCount,
 };
-use crate::runtime::Cancel;
+use crate::runtime::CancelToken;
 
 /// One moment at which a job is due, by its schedule or by a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,10 +119,10 @@ impl fmt::Debug for RunId {
 }
 
 impl FromStr for RunId {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let invalid = |problem: &str| Invalid::new("run id", text, problem);
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let invalid = |problem: &str| InvalidValue::new("run id", text, problem);
         if let Some((job, millis)) = text.rsplit_once('/') {
             let due_at =
                 millis.parse().ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
@@ -148,15 +148,15 @@ impl FromStr for RunId {
 pub struct Attempt {
     /// Number within the run, from one.
     pub number: NonZeroU32,
-    pub reason: Reason,
+    pub reason: RunReason,
 }
 
 impl Attempt {
-    pub const FIRST: Self = Self { number: NonZeroU32::MIN, reason: Reason::Due };
+    pub const FIRST: Self = Self { number: NonZeroU32::MIN, reason: RunReason::Due };
 
     /// The attempt after this one.
     #[must_use]
-    pub fn next(self, reason: Reason) -> Self {
+    pub fn next(self, reason: RunReason) -> Self {
         Self { number: self.number.saturating_add(1), reason }
     }
 }
@@ -164,7 +164,7 @@ impl Attempt {
 /// Why a shard runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum RunReason {
     /// The job is due, by its schedule or by a trigger.
     Due,
     /// The fire was due while the previous run was still going.
@@ -177,7 +177,7 @@ pub enum Reason {
     CatchUp,
 }
 
-impl Reason {
+impl RunReason {
     /// `due`, `misfire`, `failover`, `retry` or `catch_up`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -237,21 +237,25 @@ impl fmt::Display for TaskId {
 }
 
 impl FromStr for TaskId {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
     /// The part that reads READY is not checked: Java writes no other value, although it defines one.
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let parts: Vec<&str> = text.split("@-@").collect();
         let [job, items, _, server, process] = parts[..] else {
             let problem = "it does not have five parts separated by @-@; for example j@-@0,1@-@READY@-@10.0.0.7@-@4711";
-            return Err(Invalid::new("task id", text, problem));
+            return Err(InvalidValue::new("task id", text, problem));
         };
         let numbers: Result<Vec<u32>, _> =
             items.split(',').filter(|_| !items.is_empty()).map(str::parse).collect();
         Ok(Self {
             job: job.parse()?,
             items: numbers.map_err(|_| {
-                Invalid::new("task id", text, format!("{items:?} is not a list of shard numbers"))
+                InvalidValue::new(
+                    "task id",
+                    text,
+                    format!("{items:?} is not a list of shard numbers"),
+                )
             })?,
             instance: format!("{server}@-@{process}").parse()?,
         })
@@ -286,7 +290,7 @@ pub struct Shard {
 
 /// The shard's cancellation request, which comparison of shards ignores.
 #[derive(Debug, Clone, Default)]
-struct ShardCancel(Cancel);
+struct ShardCancel(CancelToken);
 
 impl PartialEq for ShardCancel {
     fn eq(&self, _: &Self) -> bool {
@@ -324,13 +328,13 @@ impl Shard {
 
     /// Sets the cancellation request.
     #[must_use]
-    pub fn cancelled_by(mut self, cancel: Cancel) -> Self {
+    pub fn cancelled_by(mut self, cancel: CancelToken) -> Self {
         self.cancel = ShardCancel(cancel);
         self
     }
 
     /// The cancellation request. A long-running handler checks it from time to time, or waits for it alongside its work.
-    pub fn cancel(&self) -> &Cancel {
+    pub fn cancel(&self) -> &CancelToken {
         &self.cancel.0
     }
 
@@ -392,10 +396,10 @@ mod tests {
         let task: TaskId = "j@-@0,1@-@READY@-@1.2.3.4@-@5".parse().unwrap();
 
         let shard = Shard::of(&job, &fire, task, 1, FencingToken::new(7));
-        let again = shard.clone().attempt(shard.attempt.next(Reason::Retry));
+        let again = shard.clone().attempt(shard.attempt.next(RunReason::Retry));
 
         assert_eq!((shard.parameter.as_deref(), shard.job_parameter.as_str()), (Some("x"), "p"));
-        assert_eq!((again.attempt.number.get(), again.attempt.reason), (2, Reason::Retry));
+        assert_eq!((again.attempt.number.get(), again.attempt.reason), (2, RunReason::Retry));
         assert_eq!(again.run, fire.run);
     }
 }

@@ -8,9 +8,9 @@ use testbed::{golden, golden_input};
 
 use super::{
     Alert, Backoff, CatchUp, Context, Dingtalk, Email, Failover, Handler, Instance, InstanceId,
-    Job, JobName, LeaseLoss, Legacy, LegacyKind, MaxTimeDiff, Misfire, Monitor, Overwrite,
-    Policies, Props, Reconcile, Resharding, Retry, RunId, Spelling, Strategy, TaskId, ThreadPool,
-    Webhook, extra::Extra, job::EmptyValues, props::keys, yaml::load,
+    Job, JobName, KeySpelling, LeaseLoss, LegacyJob, LegacyKind, MaxTimeDiff, Misfire, Monitor,
+    Overwrite, Policies, Props, Reconcile, Resharding, Retry, RunId, Strategy, TaskId, ThreadPool,
+    Webhook, extra::ForeignConfig, job::EmptyValues, props::keys, yaml::load,
 };
 use crate::schedule::Dst;
 
@@ -25,11 +25,11 @@ fn text<T: Display>(value: &T) -> String {
 }
 
 /// Of others, as Java stores its tracing.
-fn extra() -> Extra {
+fn extra() -> ForeignConfig {
     let node = load(
         "- !!org.apache.shardingsphere.elasticjob.kernel.tracing.yaml.YamlTracingConfiguration\n  type: RDB\n",
     );
-    Extra::from_node(&node.unwrap().unwrap()).unwrap()
+    ForeignConfig::from_node(&node.unwrap().unwrap()).unwrap()
 }
 
 /// Every property of ours, as the builder writes it.
@@ -38,9 +38,9 @@ fn props() -> Props {
         .unwrap()
         .dst(Dst::Quartz)
         .timeout(90 * SECOND)
-        .if_shard_fails(Retry::attempts(3).backoff(2 * SECOND, 60 * SECOND))
-        .if_nobody_was_there(CatchUp::All { window: Duration::from_hours(6) })
-        .if_lease_is_lost(LeaseLoss::FinishFenced)
+        .retry(Retry::attempts(3).backoff(2 * SECOND, 60 * SECOND))
+        .catch_up(CatchUp::All { window: Duration::from_hours(6) })
+        .on_lease_loss(LeaseLoss::FinishFenced)
         .strategy(&Strategy::Sticky)
         .alert("WEBHOOK")
         .handler("shop::settle");
@@ -59,7 +59,7 @@ fn props() -> Props {
 }
 
 /// A job that has everything, and nothing as it is by default.
-fn full(spelling: Spelling) -> Job {
+fn full(spelling: KeySpelling) -> Job {
     Job {
         name: name(),
         cron: Some("0/5 * * * * ?".parse().unwrap()),
@@ -91,8 +91,8 @@ fn full(spelling: Spelling) -> Job {
 #[test]
 fn job_is_stored_in_the_same_words() {
     let jobs = [
-        ("job.yaml", full(Spelling::Since305)),
-        ("job-up-to-3.0.4.yaml", full(Spelling::UpTo304)),
+        ("job.yaml", full(KeySpelling::Since305)),
+        ("job-up-to-3.0.4.yaml", full(KeySpelling::UpTo304)),
         ("job-default.yaml", Job::new(name())),
     ];
     for (file, job) in jobs {
@@ -114,7 +114,7 @@ fn job_with_empty_keys_is_stored_as_it_was_read() {
 
 #[test]
 fn stored_props_mean_the_same_policies() {
-    let stored = golden!("job.yaml", full(Spelling::Since305).to_yaml());
+    let stored = golden!("job.yaml", full(KeySpelling::Since305).to_yaml());
 
     let job = Job::read(&name(), stored.as_bytes()).unwrap();
 
@@ -253,8 +253,8 @@ fn job_of_2_1_5_is_imported_under_the_same_words() {
     ] {
         let stored = golden_input!(file);
 
-        let Legacy { job, class, kind: read, dropped } =
-            Legacy::read(&name(), stored.as_bytes()).unwrap();
+        let LegacyJob { job, class, kind: read, dropped } =
+            LegacyJob::read(&name(), stored.as_bytes()).unwrap();
 
         assert_eq!(read, kind);
         let class = class.unwrap_or_default();

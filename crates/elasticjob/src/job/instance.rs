@@ -3,7 +3,7 @@
 use std::{fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
 
 use super::{
-    error::{Invalid, Unreadable},
+    error::{InvalidValue, UnreadableDocument},
     name::{JobName, is_refused},
     yaml::{Kind, Node, emit, load},
 };
@@ -61,10 +61,10 @@ impl InstanceId {
 }
 
 impl FromStr for InstanceId {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let invalid = |problem: &str| Err(Invalid::new("instance id", text, problem));
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let invalid = |problem: &str| Err(InvalidValue::new("instance id", text, problem));
         let Some((server, process)) = text.split_once(SEPARATOR) else {
             return invalid("it is not an address, @-@ and a process; for example 10.0.0.7@-@4711");
         };
@@ -157,14 +157,20 @@ impl Instance {
     ///
     /// Unlike Java, this ignores unknown keys: no other instance rewrites the document, and a live instance must not be dropped because
     /// a newer version stores more keys.
-    pub fn read(job: &JobName, id: &InstanceId, document: &[u8]) -> Result<Self, Unreadable> {
-        let unreadable = |line: Option<usize>, key: Option<&str>, problem: &str| Unreadable {
-            job: job.clone(),
-            document: format!("instance {id}"),
-            line,
-            key: key.map(ToOwned::to_owned),
-            problem: problem.to_owned(),
-        };
+    pub fn read(
+        job: &JobName,
+        id: &InstanceId,
+        document: &[u8],
+    ) -> Result<Self, UnreadableDocument> {
+        let unreadable =
+            |line: Option<usize>, key: Option<&str>, problem: &str| UnreadableDocument {
+                job: job.clone(),
+                document: format!("instance {id}"),
+                line,
+                key: key.map(ToOwned::to_owned),
+                problem: problem.to_owned(),
+                hint: None,
+            };
         let text =
             std::str::from_utf8(document).map_err(|_| unreadable(None, None, "it is not UTF-8"))?;
         let root =
@@ -196,7 +202,7 @@ impl Instance {
 mod tests {
     use super::*;
 
-    fn read(document: &str) -> Result<Instance, Unreadable> {
+    fn read(document: &str) -> Result<Instance, UnreadableDocument> {
         Instance::read(&"j".parse().unwrap(), &"1.2.3.4@-@5".parse().unwrap(), document.as_bytes())
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     duration,
-    error::Invalid,
-    extra::Extra,
+    error::InvalidValue,
+    extra::ForeignConfig,
     name::JobName,
     plugins::{Strategy, ThreadPool, TypeName},
     policy::{
@@ -26,8 +26,8 @@ use crate::schedule::{Cron, Dst, Schedule, Zone};
 ///     .cron("0/5 * * * * ?")?
 ///     .shards(4)
 ///     .items("0=Beijing,1=Shanghai")?
-///     .if_node_dies(Failover::TakeOver)
-///     .if_late(Misfire::RunOnce);
+///     .failover(Failover::TakeOver)
+///     .misfire(Misfire::RunOnce);
 /// assert_eq!(job.items.get(1), Some("Shanghai"));
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
@@ -63,7 +63,7 @@ pub struct Job {
     /// Names of Java listeners. A Java instance that does not know one of them fails to start the job.
     pub listener_types: Vec<String>,
     /// Configuration of other programs.
-    pub extra: Extra,
+    pub extra: ForeignConfig,
     pub description: String,
     /// Free properties, including settings that only this library has.
     pub props: Props,
@@ -76,14 +76,14 @@ pub struct Job {
     /// When shards are reassigned.
     pub resharding: Resharding,
     /// The key names that the configuration is stored with.
-    pub spelling: Spelling,
+    pub spelling: KeySpelling,
     pub(super) empty_values: EmptyValues,
 }
 
 /// The key names that a configuration is stored with. A Java instance rejects a document with an unknown key, so choose the spelling of
 /// the oldest version that has to read it. A stored configuration keeps the spelling it was read with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Spelling {
+pub enum KeySpelling {
     /// Up to 3.0.4: `jobExecutorServiceHandlerType`.
     UpTo304,
     /// From 3.0.5 on: `jobExecutorThreadPoolSizeProviderType`.
@@ -107,7 +107,7 @@ impl PartialEq for EmptyValues {
 
 impl Job {
     /// A job with one shard and no schedule.
-    pub fn named(name: &str) -> Result<Self, Invalid> {
+    pub fn named(name: &str) -> Result<Self, InvalidValue> {
         Ok(Self::new(name.parse()?))
     }
 
@@ -128,30 +128,27 @@ impl Job {
             thread_pool_type: None,
             error_handler_type: None,
             listener_types: Vec::new(),
-            extra: Extra::default(),
+            extra: ForeignConfig::default(),
             description: String::new(),
             props: Props::default(),
             disabled: false,
             overwrite: Overwrite::default(),
             label: None,
             resharding: Resharding::default(),
-            spelling: Spelling::default(),
+            spelling: KeySpelling::default(),
             empty_values: EmptyValues::default(),
         }
     }
 
     /// Sets the schedule, a Quartz cron expression. A job that had none before follows [`Dst::Default`] when the clocks change, unless
     /// [`dst`](Self::dst) sets another rule.
-    pub fn cron(mut self, expression: &str) -> Result<Self, Invalid> {
+    pub fn cron(mut self, expression: &str) -> Result<Self, InvalidValue> {
         let cron = expression.parse::<Cron>();
         let cron = cron.map_err(|error| {
             let location = error.field.map(|field| format!("{field} {:?} ", error.part));
             let location = location.unwrap_or_default();
-            Invalid::new(
-                "cron",
-                expression,
-                format!("{location}{}; hint: {}", error.problem, error.hint),
-            )
+            InvalidValue::new("cron", expression, format!("{location}{}", error.problem))
+                .with_hint(error.hint)
         })?;
         let before = self.cron.replace(cron);
         // A job that already had a schedule keeps its DST rule, including Quartz's, which a Java document does not store.
@@ -162,10 +159,10 @@ impl Job {
     }
 
     /// Sets the time zone: `Europe/Paris`, or `GMT+8:00` if Java instances share the job.
-    pub fn zone(mut self, zone: &str) -> Result<Self, Invalid> {
+    pub fn zone(mut self, zone: &str) -> Result<Self, InvalidValue> {
         let parsed = zone.parse::<Zone>();
         self.zone = Some(parsed.map_err(|error| {
-            Invalid::new("time zone", zone, format!("{}; hint: {}", error.problem, error.hint))
+            InvalidValue::new("time zone", zone, error.problem).with_hint(error.hint)
         })?);
         Ok(self)
     }
@@ -192,7 +189,7 @@ impl Job {
     }
 
     /// Sets the parameter of each shard: `0=Beijing,1=Shanghai`.
-    pub fn items(mut self, parameters: &str) -> Result<Self, Invalid> {
+    pub fn items(mut self, parameters: &str) -> Result<Self, InvalidValue> {
         self.items = parameters.parse()?;
         Ok(self)
     }
@@ -213,41 +210,41 @@ impl Job {
 
     /// Sets what happens to a running shard whose instance dies.
     #[must_use]
-    pub fn if_node_dies(mut self, failover: Failover) -> Self {
+    pub fn failover(mut self, failover: Failover) -> Self {
         self.failover = failover;
         self
     }
 
     /// Sets what happens to a fire that is due while the previous run is still going.
     #[must_use]
-    pub fn if_late(mut self, misfire: Misfire) -> Self {
+    pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.misfire = misfire;
         self
     }
 
     /// Sets which configuration is used if this one and the stored one differ at start.
     #[must_use]
-    pub fn if_stored_differs(mut self, overwrite: Overwrite) -> Self {
+    pub fn overwrite(mut self, overwrite: Overwrite) -> Self {
         self.overwrite = overwrite;
         self
     }
 
     /// Sets what happens to a running shard whose instance loses its lease.
     #[must_use]
-    pub fn if_lease_is_lost(self, policy: LeaseLoss) -> Self {
+    pub fn on_lease_loss(self, policy: LeaseLoss) -> Self {
         self.with_prop(keys::ON_LEASE_LOSS, &policy.to_string())
     }
 
     /// Sets how often and when a failed shard is retried.
     #[must_use]
-    pub fn if_shard_fails(self, retry: Retry) -> Self {
+    pub fn retry(self, retry: Retry) -> Self {
         self.with_prop(keys::RETRY_MAX_ATTEMPTS, &retry.max_attempts.to_string())
             .with_prop(keys::RETRY_BACKOFF, &retry.backoff.to_string())
     }
 
     /// Sets what happens to fires that were due while no instance was up.
     #[must_use]
-    pub fn if_nobody_was_there(self, policy: CatchUp) -> Self {
+    pub fn catch_up(self, policy: CatchUp) -> Self {
         self.with_prop(keys::CATCH_UP, &policy.to_string())
     }
 
@@ -348,7 +345,7 @@ impl Job {
         mut self,
         key: impl Into<String>,
         value: impl Into<String>,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, InvalidValue> {
         self.props.set(key, value)?;
         Ok(self)
     }
@@ -411,11 +408,9 @@ mod tests {
         let job = Job::named("j")
             .unwrap()
             .timeout(Duration::from_secs(90))
-            .if_shard_fails(
-                Retry::attempts(3).backoff(Duration::from_secs(2), Duration::from_secs(1)),
-            )
-            .if_nobody_was_there(CatchUp::All { window: Duration::from_hours(2) })
-            .if_lease_is_lost(LeaseLoss::FinishFenced)
+            .retry(Retry::attempts(3).backoff(Duration::from_secs(2), Duration::from_secs(1)))
+            .catch_up(CatchUp::All { window: Duration::from_hours(2) })
+            .on_lease_loss(LeaseLoss::FinishFenced)
             .strategy(&Strategy::Sticky);
 
         assert_eq!(

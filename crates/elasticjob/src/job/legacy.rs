@@ -3,15 +3,18 @@
 //! This library cannot share a job with 2.1.5, so these documents are only read, for import. Java class names become type names where
 //! there is one; settings without a counterpart are listed and dropped.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
-    error::Unreadable,
+    error::UnreadableDocument,
     job::Job,
     name::JobName,
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile},
     shards::ShardCount,
 };
+use crate::problem::Hint;
 
 /// Java classes of 2.1.5 and the type names that replace them; `None` means the default.
 const TYPE_OF_CLASS: [(&str, Option<&str>); 6] = [
@@ -32,7 +35,7 @@ const TYPE_OF_CLASS: [(&str, Option<&str>); 6] = [
 /// A job that 2.1.5 stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Legacy {
+pub struct LegacyJob {
     /// The equivalent configuration.
     pub job: Job,
     /// The Java class that ran the job; `None` for scripts.
@@ -50,7 +53,7 @@ pub enum LegacyKind {
     Script,
 }
 
-impl Legacy {
+impl LegacyJob {
     /// Reads the document that 2.1.5 stored for the job `name`.
     ///
     /// ```
@@ -62,11 +65,11 @@ impl Legacy {
     /// assert_eq!(legacy.job.props.get("script.command.line"), Some("sh a.sh"));
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name };
         let map: Map<String, Value> = serde_json::from_slice(document).map_err(|error| {
             let line = Some(error.line()).filter(|line| *line > 0);
-            Unreadable {
+            UnreadableDocument {
                 line,
                 ..reader.error(None, format!("it is not a JSON document of 2.1.5: {error}"))
             }
@@ -80,17 +83,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error(&self, key: Option<&str>, problem: impl Into<String>) -> Unreadable {
-        Unreadable {
+    fn error(&self, key: Option<&str>, problem: impl Into<String>) -> UnreadableDocument {
+        UnreadableDocument {
             job: self.job.clone(),
             document: "config".to_owned(),
             line: None,
             key: key.map(ToOwned::to_owned),
             problem: problem.into(),
+            hint: None,
         }
     }
 
-    fn document(&self, map: &Map<String, Value>) -> Result<Legacy, Unreadable> {
+    fn document(&self, map: &Map<String, Value>) -> Result<LegacyJob, UnreadableDocument> {
         let name = self.text(map, "jobName")?;
         if name != self.job.as_str() {
             return Err(self.error(Some("jobName"), format!("the document is for job {name:?}")));
@@ -138,7 +142,7 @@ impl Reader<'_> {
         self.read_kind_settings(map, kind, &mut job)?;
         let class = Some(self.text(map, "jobClass")?)
             .filter(|class| kind != LegacyKind::Script && !class.is_empty());
-        Ok(Legacy { job, class, kind, dropped })
+        Ok(LegacyJob { job, class, kind, dropped })
     }
 
     /// Settings that were class names and are type names now. Returns those that were dropped.
@@ -146,7 +150,7 @@ impl Reader<'_> {
         &self,
         map: &Map<String, Value>,
         job: &mut Job,
-    ) -> Result<Vec<String>, Unreadable> {
+    ) -> Result<Vec<String>, UnreadableDocument> {
         let empty = Map::new();
         let properties = map.get("jobProperties").and_then(Value::as_object).unwrap_or(&empty);
         let mut dropped = Vec::new();
@@ -178,7 +182,7 @@ impl Reader<'_> {
         map: &Map<String, Value>,
         kind: LegacyKind,
         job: &mut Job,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableDocument> {
         let (key, prop, value) = match kind {
             LegacyKind::Simple => return Ok(()),
             LegacyKind::Dataflow => {
@@ -192,7 +196,7 @@ impl Reader<'_> {
         job.props.set(prop, value).map_err(|error| self.error(Some(key), error.problem))
     }
 
-    fn text(&self, map: &Map<String, Value>, key: &str) -> Result<String, Unreadable> {
+    fn text(&self, map: &Map<String, Value>, key: &str) -> Result<String, UnreadableDocument> {
         match map.get(key) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
@@ -200,7 +204,12 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&self, map: &Map<String, Value>, key: &str, default: bool) -> Result<bool, Unreadable> {
+    fn flag(
+        &self,
+        map: &Map<String, Value>,
+        key: &str,
+        default: bool,
+    ) -> Result<bool, UnreadableDocument> {
         match map.get(key) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -208,7 +217,12 @@ impl Reader<'_> {
         }
     }
 
-    fn int(&self, map: &Map<String, Value>, key: &str, default: i32) -> Result<i32, Unreadable> {
+    fn int(
+        &self,
+        map: &Map<String, Value>,
+        key: &str,
+        default: i32,
+    ) -> Result<i32, UnreadableDocument> {
         let Some(value) = map.get(key) else { return Ok(default) };
         let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
         number.ok_or_else(|| {
@@ -216,8 +230,9 @@ impl Reader<'_> {
         })
     }
 
-    fn parse_error(&self, key: &str, error: &dyn std::fmt::Display) -> Unreadable {
-        self.error(Some(key), error.to_string())
+    fn parse_error(&self, key: &str, error: &impl Hint) -> UnreadableDocument {
+        let hint = error.hint().map(Cow::into_owned);
+        UnreadableDocument { hint, ..self.error(Some(key), error.to_string()) }
     }
 }
 
@@ -225,8 +240,8 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn read(document: &str) -> Result<Legacy, Unreadable> {
-        Legacy::read(&"testJob".parse().unwrap(), document.as_bytes())
+    fn read(document: &str) -> Result<LegacyJob, UnreadableDocument> {
+        LegacyJob::read(&"testJob".parse().unwrap(), document.as_bytes())
     }
 
     const DATAFLOW: &str = r#"{"jobName":"testJob","jobClass":"com.acme.Flow","jobType":"DATAFLOW","cron":"0/1 * * * * ?","shardingTotalCount":3,"shardingItemParameters":"0\u003da,1\u003db","jobParameter":"p","failover":true,"misfire":false,"description":"desc","jobProperties":{"job_exception_handler":"com.acme.Mine","executor_service_handler":"com.dangdang.ddframe.job.executor.handler.impl.DefaultExecutorServiceHandler"},"streamingProcess":true,"monitorExecution":false,"maxTimeDiffSeconds":1000,"monitorPort":8888,"jobShardingStrategyClass":"com.dangdang.ddframe.job.lite.api.strategy.impl.OdevitySortByNameJobShardingStrategy","reconcileIntervalMinutes":15,"disabled":true,"overwrite":true}"#;

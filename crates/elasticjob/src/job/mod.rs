@@ -28,6 +28,7 @@ mod name;
 mod plugins;
 mod policy;
 mod precedence;
+mod properties;
 mod props;
 mod shards;
 mod wire;
@@ -36,19 +37,20 @@ mod yaml;
 pub use self::{
     alert::{Alert, Dingtalk, Email, Webhook},
     context::Context,
-    error::{Invalid, Unreadable},
-    extra::Extra,
-    fire::{Attempt, FencingToken, Fire, Reason, RunId, Shard, TaskId},
+    error::{InvalidValue, UnreadableDocument},
+    extra::ForeignConfig,
+    fire::{Attempt, FencingToken, Fire, RunId, RunReason, Shard, TaskId},
     instance::{Instance, InstanceId, server_of},
-    job::{Job, Spelling},
-    legacy::{Legacy, LegacyKind},
+    job::{Job, KeySpelling},
+    legacy::{LegacyJob, LegacyKind},
     name::JobName,
     plugins::{Strategy, ThreadPool, TypeName},
     policy::{
         Backoff, CatchUp, Failover, LeaseLoss, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile,
         Resharding, Retry,
     },
-    precedence::{Conflict, Difference, Handler, Settled, drift, in_place_of, settle},
+    precedence::{ConfigDecision, Conflict, Difference, Handler, drift, replacing, resolve_config},
+    properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
     shards::{ItemParameters, ShardCount},
 };

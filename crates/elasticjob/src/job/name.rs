@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use super::error::Invalid;
+use super::error::InvalidValue;
 
 /// A job's name in the registry, in history and in task ids.
 ///
@@ -27,10 +27,10 @@ impl JobName {
 }
 
 impl FromStr for JobName {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let invalid = |problem: &str| Err(Invalid::new("job name", text, problem));
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let invalid = |problem: &str| Err(InvalidValue::new("job name", text, problem));
         if text.is_empty() {
             return invalid("the name is empty");
         }

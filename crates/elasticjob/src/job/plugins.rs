@@ -121,7 +121,8 @@ pub enum ThreadPool {
     Cpu,
     /// One shard after the other (`SINGLE_THREAD`).
     SingleThread,
-    /// A type that only a Java program knows; treated as [`ThreadPool::Cpu`].
+    /// An executor that the program registers ([`Node::executor`](crate::Node::executor)). A name that it does not know, such as one of a Java
+    /// program, means [`ThreadPool::Cpu`].
     Named(TypeName),
 }
 

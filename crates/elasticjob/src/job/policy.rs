@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 
-use super::{duration, error::Invalid};
+use super::{duration, error::InvalidValue};
 
 /// What happens to a running shard whose instance dies: `failover`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,14 +128,18 @@ pub enum LeaseLoss {
 }
 
 impl FromStr for LeaseLoss {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "cancel" => Ok(Self::Cancel),
             "finish-fenced" => Ok(Self::FinishFenced),
             "continue" => Ok(Self::Continue),
-            _ => Err(Invalid::new("lease loss policy", text, "cancel, finish-fenced or continue")),
+            _ => Err(InvalidValue::new(
+                "lease loss policy",
+                text,
+                "cancel, finish-fenced or continue",
+            )),
         }
     }
 }
@@ -163,16 +167,20 @@ pub enum CatchUp {
 }
 
 impl FromStr for CatchUp {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text.split_once(':') {
             None if text == "none" => Ok(Self::None),
             None if text == "last" => Ok(Self::Last),
             Some(("all", window)) => {
                 Ok(Self::All { window: duration::parse("catch-up window", window)? })
             }
-            _ => Err(Invalid::new("catch-up", text, "none, last, or all within a window: all:6h")),
+            _ => Err(InvalidValue::new(
+                "catch-up",
+                text,
+                "none, last, or all within a window: all:6h",
+            )),
         }
     }
 }
@@ -243,9 +251,9 @@ impl Backoff {
 }
 
 impl FromStr for Backoff {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let (first, longest) = text.split_once("..").unwrap_or((text, text));
         let backoff = Self {
             first: duration::parse("retry back-off", first)?,
@@ -253,7 +261,7 @@ impl FromStr for Backoff {
         };
         if backoff.longest < backoff.first {
             let problem = "the longest wait is shorter than the first; for example 1s..1m";
-            return Err(Invalid::new("retry back-off", text, problem));
+            return Err(InvalidValue::new("retry back-off", text, problem));
         }
         Ok(backoff)
     }

@@ -3,20 +3,22 @@
 //! Pure decisions; the coordination layer does the reading and writing. The order is Java ElasticJob's: first check that the job does
 //! not belong to another handler ([`Handler::check`]), then choose the configuration ([`settle`]).
 
-use std::{collections::BTreeSet, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use super::{
-    job::{EmptyValues, Job, Spelling},
+    job::{EmptyValues, Job, KeySpelling},
     name::JobName,
     policy::Overwrite,
+    properties::PropertyKind,
     props::redact,
-    wire::properties,
+    wire::entries,
     yaml::Kind,
 };
+use crate::problem::Hint;
 
 /// The configuration to use, and whether it has to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settled {
+pub enum ConfigDecision {
     /// Nothing is stored yet: store this job.
     Store(Box<Job>),
     /// The program's configuration wins and differs: store this job.
@@ -29,7 +31,7 @@ pub enum Settled {
     },
 }
 
-impl Settled {
+impl ConfigDecision {
     /// The configuration to use.
     pub fn job(&self) -> &Job {
         match self {
@@ -49,7 +51,7 @@ impl Settled {
 /// Decides which configuration is used. The stored one wins, unless nothing is stored or the program sets [`Overwrite::LocalWins`].
 ///
 /// A document that could not be read cannot be passed in, and so cannot be overwritten. If the program wins, the parts stored for other
-/// programs stay: [extra configuration](super::Extra), which a Rust program does not have, and the older [`Spelling`], which
+/// programs stay: [extra configuration](super::Extra), which a Rust program does not have, and the older [`KeySpelling`], which
 /// indicates that older instances read the document.
 ///
 /// ```
@@ -59,32 +61,32 @@ impl Settled {
 /// let local = Job::named("settle")?.shards(4);
 ///
 /// assert_eq!(settle(local.clone(), Some(stored.clone())).job().shards.get(), 3);
-/// let local = local.if_stored_differs(Overwrite::LocalWins);
+/// let local = local.overwrite(Overwrite::LocalWins);
 /// assert_eq!(settle(local, Some(stored)).job().shards.get(), 4);
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
-pub fn settle(local: Job, stored: Option<Job>) -> Settled {
-    let Some(stored) = stored else { return Settled::Store(Box::new(local)) };
+pub fn resolve_config(local: Job, stored: Option<Job>) -> ConfigDecision {
+    let Some(stored) = stored else { return ConfigDecision::Store(Box::new(local)) };
     if local.overwrite == Overwrite::StoredWins {
-        return Settled::Keep { drift: drift(&local, &stored), job: Box::new(stored) };
+        return ConfigDecision::Keep { drift: drift(&local, &stored), job: Box::new(stored) };
     }
-    let job = in_place_of(local, &stored);
+    let job = replacing(local, &stored);
     let changes = drift(&job, &stored);
     if changes.is_empty() {
-        return Settled::Keep { job: Box::new(stored), drift: changes };
+        return ConfigDecision::Keep { job: Box::new(stored), drift: changes };
     }
-    Settled::Overwrite { job: Box::new(job), changes }
+    ConfigDecision::Overwrite { job: Box::new(job), changes }
 }
 
 /// Prepares `job` to replace `stored`. Keeps the parts stored for other programs: [extra configuration](super::Extra) if `job` has none,
-/// and the older [`Spelling`].
+/// and the older [`KeySpelling`].
 #[must_use]
-pub fn in_place_of(mut job: Job, stored: &Job) -> Job {
+pub fn replacing(mut job: Job, stored: &Job) -> Job {
     if job.extra.is_empty() {
         job.extra = stored.extra.clone();
     }
-    if stored.spelling == Spelling::UpTo304 {
-        job.spelling = Spelling::UpTo304;
+    if stored.spelling == KeySpelling::UpTo304 {
+        job.spelling = KeySpelling::UpTo304;
     }
     job
 }
@@ -145,17 +147,26 @@ pub fn drift(local: &Job, stored: &Job) -> Vec<Difference> {
 
 /// Every property with its value as text. Unset and empty properties mean the same and are omitted.
 fn flatten(job: &Job) -> Vec<(String, String)> {
-    let job =
-        Job { spelling: Spelling::default(), empty_values: EmptyValues::default(), ..job.clone() };
+    let job = Job {
+        spelling: KeySpelling::default(),
+        empty_values: EmptyValues::default(),
+        ..job.clone()
+    };
     let mut pairs = Vec::new();
-    for (key, node) in properties(&job) {
-        match (key, node.kind) {
-            ("props", _) => pairs.extend(
+    for (key, property, node) in entries(&job) {
+        match (property.kind(), node.kind) {
+            (PropertyKind::Map, _) => pairs.extend(
                 job.props.iter().map(|(key, value)| (format!("props.{key}"), value.to_owned())),
             ),
-            ("jobListenerTypes", _) => pairs.push((key.to_owned(), job.listener_types.join(","))),
-            ("jobExtraConfigurations", _) => {
+            (PropertyKind::Foreign, _) => {
                 pairs.push((key.to_owned(), job.extra.tags().join(",")));
+            }
+            (_, Kind::Sequence(items)) => {
+                let items = items.into_iter().filter_map(|item| match item.kind {
+                    Kind::Scalar(text) => Some(text),
+                    _ => None,
+                });
+                pairs.push((key.to_owned(), items.collect::<Vec<_>>().join(",")));
             }
             (_, Kind::Scalar(text)) if !text.is_empty() => pairs.push((key.to_owned(), text)),
             _ => {}
@@ -270,7 +281,7 @@ fn describe_root(root: &str) -> String {
 
 /// The job belongs to another handler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("job {job} belongs to {theirs}, not to {ours}; hint: {hint}")]
+#[error("job {job} belongs to {theirs}, not to {ours}")]
 pub struct Conflict {
     pub job: JobName,
     /// The handler of this program.
@@ -278,6 +289,12 @@ pub struct Conflict {
     /// The handler that the job belongs to.
     pub theirs: String,
     pub hint: String,
+}
+
+impl Hint for Conflict {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.hint))
+    }
 }
 
 #[cfg(test)]
@@ -297,18 +314,19 @@ mod tests {
     fn first_configuration_is_stored_and_then_wins() {
         let stored = job().shards(3);
 
-        assert_eq!(settle(job(), None).to_store(), Some(&job()));
-        let settled = settle(job(), Some(stored.clone()));
+        assert_eq!(resolve_config(job(), None).to_store(), Some(&job()));
+        let settled = resolve_config(job(), Some(stored.clone()));
 
         assert_eq!((settled.job(), settled.to_store()), (&stored, None));
     }
 
     #[test]
     fn local_configuration_is_written_only_if_it_differs() {
-        let local = job().if_stored_differs(Overwrite::LocalWins);
+        let local = job().overwrite(Overwrite::LocalWins);
 
-        assert_eq!(settle(local.clone(), Some(local.clone())).to_store(), None);
-        let Settled::Overwrite { job, changes } = settle(local.clone().shards(2), Some(local))
+        assert_eq!(resolve_config(local.clone(), Some(local.clone())).to_store(), None);
+        let ConfigDecision::Overwrite { job, changes } =
+            resolve_config(local.clone().shards(2), Some(local))
         else {
             panic!()
         };
@@ -321,10 +339,10 @@ mod tests {
         let stored =
             read("jobExecutorServiceHandlerType: CPU\njobExtraConfigurations:\n- !!x.Y\n  a: 1\n");
 
-        let settled = settle(job().if_stored_differs(Overwrite::LocalWins), Some(stored.clone()));
+        let settled = resolve_config(job().overwrite(Overwrite::LocalWins), Some(stored.clone()));
 
         assert_eq!(settled.job().extra, stored.extra);
-        assert_eq!(settled.job().spelling, Spelling::UpTo304);
+        assert_eq!(settled.job().spelling, KeySpelling::UpTo304);
     }
 
     #[test]

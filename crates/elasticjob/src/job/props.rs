@@ -7,7 +7,7 @@ use std::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
     duration,
-    error::Invalid,
+    error::InvalidValue,
     plugins::{Strategy, TypeName},
     policy::{Backoff, CatchUp, LeaseLoss, Retry},
 };
@@ -130,23 +130,24 @@ impl Default for Policies {
 
 impl Policies {
     /// A copy with one more property applied.
-    fn with(&self, key: &str, value: &str) -> Result<Self, Invalid> {
+    fn with(&self, key: &str, value: &str) -> Result<Self, InvalidValue> {
         let mut policies = self.clone();
-        policies.apply(key, value).map_err(|error| Invalid {
+        policies.apply(key, value).map_err(|error| InvalidValue {
             what: key.to_owned().into(),
             text: value.to_owned(),
             problem: error.problem,
+            hint: error.hint,
         })?;
         Ok(policies)
     }
 
-    fn apply(&mut self, key: &str, value: &str) -> Result<(), Invalid> {
+    fn apply(&mut self, key: &str, value: &str) -> Result<(), InvalidValue> {
         let name = Some(value).filter(|value| !value.is_empty());
         match key {
             keys::TIMEOUT => self.timeout = Some(duration::parse("timeout", value)?),
             keys::RETRY_MAX_ATTEMPTS => {
                 self.retry.max_attempts = value.parse::<NonZeroU32>().map_err(|_| {
-                    Invalid::new(
+                    InvalidValue::new(
                         "attempts",
                         value,
                         "it is not a number of at least 1; the first attempt counts",
@@ -162,7 +163,7 @@ impl Policies {
             keys::DST => {
                 self.dst = value
                     .parse()
-                    .map_err(|_| Invalid::new("DST rule", value, "default or quartz"))?;
+                    .map_err(|_| InvalidValue::new("DST rule", value, "default or quartz"))?;
             }
             keys::SCRIPT_SHELL => self.script_shell = flag(value)?,
             keys::HTTP_LOG_ONLY => self.http_log_only = flag(value)?,
@@ -172,8 +173,8 @@ impl Policies {
     }
 }
 
-fn flag(value: &str) -> Result<bool, Invalid> {
-    value.parse().map_err(|_| Invalid::new("flag", value, "true or false"))
+fn flag(value: &str) -> Result<bool, InvalidValue> {
+    value.parse().map_err(|_| InvalidValue::new("flag", value, "true or false"))
 }
 
 impl Props {
@@ -186,7 +187,11 @@ impl Props {
     }
 
     /// Sets a property; an existing one keeps its position.
-    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) -> Result<(), Invalid> {
+    pub fn set(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<(), InvalidValue> {
         let (key, value) = (key.into(), value.into());
         self.policies = self.policies.with(&key, &value)?;
         match self.entries.iter_mut().find(|(known, _)| *known == key) {

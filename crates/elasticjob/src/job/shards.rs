@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use super::error::Invalid;
+use super::error::InvalidValue;
 
 /// The number of shards of a job.
 ///
@@ -25,11 +25,12 @@ impl ShardCount {
 }
 
 impl TryFrom<u32> for ShardCount {
-    type Error = Invalid;
+    type Error = InvalidValue;
 
-    fn try_from(count: u32) -> Result<Self, Invalid> {
-        let invalid =
-            |problem: &str| Err(Invalid::new("sharding total count", count.to_string(), problem));
+    fn try_from(count: u32) -> Result<Self, InvalidValue> {
+        let invalid = |problem: &str| {
+            Err(InvalidValue::new("sharding total count", count.to_string(), problem))
+        };
         match i32::try_from(count) {
             Ok(0) => invalid("a job has at least one shard"),
             Ok(_) => Ok(Self(count)),
@@ -85,9 +86,9 @@ impl ItemParameters {
 }
 
 impl FromStr for ItemParameters {
-    type Err = Invalid;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let mut by_item = BTreeMap::new();
         let parts = text.trim_end_matches(',');
         for (index, part) in parts.split(',').enumerate().filter(|_| !parts.is_empty()) {
@@ -96,7 +97,7 @@ impl FromStr for ItemParameters {
                     "part {}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai",
                     index + 1
                 );
-                Invalid::new("sharding item parameters", text, problem)
+                InvalidValue::new("sharding item parameters", text, problem)
             })?;
             by_item.insert(item, parameter);
         }

@@ -8,19 +8,17 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
 use super::{
-    error::{Invalid, Unreadable},
-    extra::Extra,
-    job::{Job, Spelling},
+    error::{InvalidValue, UnreadableDocument},
+    extra::ForeignConfig,
+    job::{Job, KeySpelling},
     name::JobName,
     plugins::TypeName,
-    policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding},
+    properties::{Access, Missing, Property, PropertyKind},
     props::{Props, redact},
     shards::ShardCount,
     yaml::{BOOL, INT, Kind, Node, emit, java_to_string, load, parse_bool, parse_int},
 };
 
-const THREAD_POOL: &str = "jobExecutorThreadPoolSizeProviderType";
-const THREAD_POOL_UP_TO_304: &str = "jobExecutorServiceHandlerType";
 /// Keys that only 2.1.5 documents have.
 const LEGACY_KEYS: [&str; 3] = ["jobClass", "jobType", "jobProperties"];
 
@@ -36,7 +34,7 @@ impl Job {
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
     pub fn to_yaml(&self) -> String {
-        let entries = properties(self).into_iter().map(|(key, value)| (Node::text(key), value));
+        let entries = entries(self).into_iter().map(|(key, _, value)| (Node::text(key), value));
         emit(&Node::mapping(entries.collect()))
     }
 
@@ -52,10 +50,10 @@ impl Job {
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
     pub fn to_json(&self) -> Value {
-        let entries = properties(self).into_iter().map(|(key, node)| {
-            let value = match key {
-                "jobExtraConfigurations" => self.extra.tags().into(),
-                "props" => {
+        let entries = entries(self).into_iter().map(|(key, property, node)| {
+            let value = match property.kind() {
+                PropertyKind::Foreign => self.extra.tags().into(),
+                PropertyKind::Map => {
                     self.props.iter().map(|(key, value)| (key, redact(key, value))).collect()
                 }
                 _ => to_json_value(node),
@@ -75,10 +73,10 @@ impl Job {
     /// assert!(error.to_string().starts_with("job settle: the stored config cannot be read, line 3, key cron: "));
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name, line: 0, key: String::new() };
         let text = std::str::from_utf8(document).map_err(|_| reader.error("it is not UTF-8"))?;
-        let root = load(text).map_err(|error| Unreadable {
+        let root = load(text).map_err(|error| UnreadableDocument {
             line: Some(error.line),
             ..reader.error(error.problem)
         })?;
@@ -86,31 +84,8 @@ impl Job {
         reader.document(&root)
     }
 
-    /// The properties that [`Job::set`] accepts, by Java's names.
-    pub const PROPERTIES: [&str; 19] = [
-        "cron",
-        "description",
-        "disabled",
-        "failover",
-        "jobErrorHandlerType",
-        THREAD_POOL_UP_TO_304,
-        THREAD_POOL,
-        "jobParameter",
-        "jobShardingStrategyType",
-        "label",
-        "maxTimeDiffSeconds",
-        "misfire",
-        "monitorExecution",
-        "overwrite",
-        "reconcileIntervalMinutes",
-        "shardingItemParameters",
-        "shardingTotalCount",
-        "staticSharding",
-        "timeZone",
-    ];
-
     /// Sets a property by Java's name, from text, for configurations that come from a file. Both names of the thread pool set the same
-    /// property; [`Spelling`] decides which name is stored.
+    /// property; [`KeySpelling`] decides which name is stored.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -123,31 +98,66 @@ impl Job {
     /// assert_eq!(error.to_string(), r#"misfire "perhaps": it is neither true nor false"#);
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn set(&mut self, key: &str, text: &str) -> Result<(), Invalid> {
-        let changed = match key {
-            "cron" => self.clone().cron(text)?,
-            "timeZone" => self.clone().zone(text)?,
-            "shardingItemParameters" => self.clone().items(text)?,
-            key if Self::PROPERTIES.contains(&key) => {
-                let mut job = self.clone();
-                let name = self.name.clone();
-                let mut reader = Reader { job: &name, line: 0, key: key.to_owned() };
-                let result = reader.property(&mut job, key, &Node::text(text));
-                result.map_err(|error| {
-                    let prefix = format!("{text:?} is ");
-                    let problem = match error.problem.strip_prefix(&prefix) {
-                        Some(rest) => format!("it is {rest}"),
-                        None => error.problem,
-                    };
-                    Invalid::new(key.to_owned(), text, problem)
-                })?;
-                job.spelling = self.spelling;
-                job
-            }
-            _ => return Err(Invalid::new("property", key, "there is no such property")),
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), InvalidValue> {
+        let property = Property::find(key).filter(|property| property.is_settable());
+        let Some(property) = property else {
+            return Err(InvalidValue::new("property", key, "there is no such property"));
         };
-        *self = changed;
+        let mut job = self.clone();
+        if let Access::Parsed { set, .. } = property.access {
+            *self = set(job, text)?;
+            return Ok(());
+        }
+        let mut reader = Reader { job: &self.name, line: 0, key: key.to_owned() };
+        reader.read(&mut job, property, &Node::text(text)).map_err(|error| {
+            let prefix = format!("{text:?} is ");
+            let problem = match error.problem.strip_prefix(&prefix) {
+                Some(rest) => format!("it is {rest}"),
+                None => error.problem,
+            };
+            InvalidValue { hint: error.hint, ..InvalidValue::new(key.to_owned(), text, problem) }
+        })?;
+        *self = job;
         Ok(())
+    }
+
+    /// Sets a property that is a list of texts, by Java's name.
+    ///
+    /// ```
+    /// use elasticjob::job::Job;
+    ///
+    /// let mut job = Job::named("settle")?;
+    /// job.set_list("jobListenerTypes", vec!["audit".to_owned()])?;
+    /// assert_eq!(job.listener_types, ["audit"]);
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
+    /// ```
+    pub fn set_list(&mut self, key: &str, texts: Vec<String>) -> Result<(), InvalidValue> {
+        match Property::find(key).map(|property| &property.access) {
+            Some(Access::List { put, .. }) => put(self, texts),
+            _ => return Err(InvalidValue::new("property", key, "there is no such list")),
+        }
+        Ok(())
+    }
+
+    /// Gives a property the value that it has in a new job. The job keeps its name, and the configuration of other programs.
+    pub fn unset(&mut self, property: &Property) {
+        let fresh = Self::new(self.name.clone());
+        match &property.access {
+            Access::Name | Access::Foreign => {}
+            Access::Text { get, put } => put(self, get(&fresh).map(ToOwned::to_owned)),
+            Access::Parsed { get, read, .. } => {
+                let empty_values = self.empty_values;
+                // The value of a new job is always valid.
+                let _ = read(self, get(&fresh));
+                self.empty_values = empty_values;
+            }
+            Access::TypeName { get, put } => put(self, get(&fresh).cloned()),
+            Access::Flag { get, put } => put(self, get(&fresh)),
+            Access::Number { get, put } => put(self, get(&fresh)),
+            Access::Count { get, put } => put(self, get(&fresh)),
+            Access::List { get, put } => put(self, get(&fresh).to_vec()),
+            Access::Props => self.props = fresh.props,
+        }
     }
 }
 
@@ -164,48 +174,37 @@ fn to_json_value(node: Node) -> Value {
     }
 }
 
-/// A job's properties under Java's names, in Java's order; unset ones are omitted.
-pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
-    let text = |text: &str| Some(Node::text(text));
-    let name = |name: &Option<TypeName>| name.as_ref().map(|name| Node::text(name.as_str()));
-    let empty_text = |is_empty: bool| is_empty.then(|| Node::text(""));
-    let flag = |flag: bool| Some(Node::bool(flag));
+/// A job's properties and the keys under which Java stores them, in Java's order; unset ones are omitted.
+pub(super) fn entries(job: &Job) -> Vec<(&'static str, &'static Property, Node)> {
+    let older = job.spelling == KeySpelling::UpTo304;
+    let mut entries: Vec<_> = Property::all()
+        .iter()
+        .filter_map(|property| {
+            let key = property.key_up_to_304.filter(|_| older).unwrap_or(property.key);
+            Some((key, property, write(job, property)?))
+        })
+        .collect();
+    entries.sort_unstable_by_key(|(key, ..)| *key);
+    entries
+}
+
+/// A property as a node; `None` if it is unset.
+fn write(job: &Job, property: &Property) -> Option<Node> {
     let list = |node: Node| Some(node).filter(|node| node.kind != Kind::Sequence(Vec::new()));
-    let listeners = job.listener_types.iter().map(|name| Node::text(name.as_str())).collect();
-    let props = job.props.iter().map(|(key, value)| (Node::text(key), Node::text(value))).collect();
-    let thread_pool = match job.spelling {
-        Spelling::Since305 => THREAD_POOL,
-        Spelling::UpTo304 => THREAD_POOL_UP_TO_304,
-    };
-    let cron = job.cron.as_ref().map(|cron| Node::text(cron.as_str()));
-    let zone = job.zone.as_ref().map(|zone| Node::text(zone.as_str()));
-    [
-        ("cron", cron.or_else(|| empty_text(job.empty_values.cron))),
-        ("description", text(&job.description)),
-        ("disabled", flag(job.disabled)),
-        ("failover", flag(job.failover == Failover::TakeOver)),
-        ("jobErrorHandlerType", name(&job.error_handler_type)),
-        (thread_pool, name(&job.thread_pool_type)),
-        ("jobExtraConfigurations", list(job.extra.to_node())),
-        ("jobListenerTypes", list(Node::sequence(listeners))),
-        ("jobName", text(job.name.as_str())),
-        ("jobParameter", text(&job.parameter)),
-        ("jobShardingStrategyType", name(&job.strategy_type)),
-        ("label", job.label.as_deref().map(Node::text)),
-        ("maxTimeDiffSeconds", Some(Node::int(job.max_time_diff.get()))),
-        ("misfire", flag(job.misfire == Misfire::RunOnce)),
-        ("monitorExecution", flag(job.monitor == Monitor::Executions)),
-        ("overwrite", flag(job.overwrite == Overwrite::LocalWins)),
-        ("props", Some(Node::mapping(props)).filter(|_| !job.props.is_empty())),
-        ("reconcileIntervalMinutes", Some(Node::int(job.reconcile.get()))),
-        ("shardingItemParameters", text(job.items.as_str())),
-        ("shardingTotalCount", Some(Node::int(job.shards.get()))),
-        ("staticSharding", flag(job.resharding == Resharding::Static)),
-        ("timeZone", zone.or_else(|| empty_text(job.empty_values.zone))),
-    ]
-    .into_iter()
-    .filter_map(|(key, node)| Some((key, node?)))
-    .collect()
+    match &property.access {
+        Access::Name => Some(Node::text(job.name.as_str())),
+        Access::Text { get, .. } | Access::Parsed { get, .. } => get(job).map(Node::text),
+        Access::TypeName { get, .. } => get(job).map(|name| Node::text(name.as_str())),
+        Access::Flag { get, .. } => Some(Node::bool(get(job))),
+        Access::Number { get, .. } => Some(Node::int(get(job))),
+        Access::Count { get, .. } => Some(Node::int(get(job).get())),
+        Access::List { get, .. } => list(Node::sequence(get(job).iter().map(Node::text).collect())),
+        Access::Props => {
+            let props = job.props.iter().map(|(key, value)| (Node::text(key), Node::text(value)));
+            Some(Node::mapping(props.collect())).filter(|_| !job.props.is_empty())
+        }
+        Access::Foreign => list(job.extra.to_node()),
+    }
 }
 
 /// If a key occurs twice, the last value wins; Java does not even parse the others.
@@ -224,26 +223,34 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error(&self, problem: impl Into<String>) -> Unreadable {
-        Unreadable {
+    fn error(&self, problem: impl Into<String>) -> UnreadableDocument {
+        UnreadableDocument {
             job: self.job.clone(),
             document: "config".to_owned(),
             line: Some(self.line).filter(|line| *line > 0),
             key: Some(self.key.clone()).filter(|key| !key.is_empty()),
             problem: problem.into(),
+            hint: None,
         }
     }
 
-    fn document(mut self, root: &Node) -> Result<Job, Unreadable> {
+    fn document(mut self, root: &Node) -> Result<Job, UnreadableDocument> {
         self.line = root.line;
         let Kind::Mapping(entries) = &root.kind else {
             let problem = if root.is_null() { "it is empty" } else { "it is not a map" };
             return Err(self.error(problem));
         };
         let mut job = Job::new(self.job.clone());
-        (job.monitor, job.misfire, job.reconcile) =
-            (Monitor::Nothing, Misfire::Skip, Reconcile::OFF);
-        let (mut has_name, mut has_count) = (false, false);
+        for property in Property::all() {
+            if let Missing::Is(value) = property.missing {
+                self.read(&mut job, property, &Node::text(value))?;
+            }
+        }
+        let mut required: Vec<&str> = Property::all()
+            .iter()
+            .filter(|property| property.missing == Missing::Error)
+            .map(|property| property.key)
+            .collect();
         for (key, value) in last_entry_per_key(entries) {
             self.line = key.line;
             let Kind::Scalar(name) = &key.kind else {
@@ -251,88 +258,63 @@ impl Reader<'_> {
             };
             self.key.clone_from(name);
             self.line = value.line.max(key.line);
-            self.property(&mut job, name, value)?;
-            has_name |= name == "jobName";
-            has_count |= name == "shardingTotalCount";
+            let property = Property::find(name).ok_or_else(|| self.unknown_key())?;
+            self.read(&mut job, property, value)?;
+            if let Some(older) = property.key_up_to_304 {
+                let is_older = name == older;
+                job.spelling = if is_older { KeySpelling::UpTo304 } else { KeySpelling::Since305 };
+            }
+            required.retain(|key| key != name);
         }
         (self.line, self.key) = (0, String::new());
-        match (has_name, has_count) {
-            (true, true) => Ok(job),
-            (false, _) => Err(self.error("it has no jobName")),
-            (_, false) => Err(self.error("it has no shardingTotalCount")),
+        match required.first() {
+            None => Ok(job),
+            Some(key) => Err(self.error(format!("it has no {key}"))),
         }
     }
 
-    fn property(&mut self, job: &mut Job, key: &str, value: &Node) -> Result<(), Unreadable> {
-        match key {
-            "cron" => {
+    fn unknown_key(&self) -> UnreadableDocument {
+        if LEGACY_KEYS.contains(&self.key.as_str()) {
+            let problem =
+                "it was written by ElasticJob 2.1.5, which cannot share a job with this version";
+            return self.error(problem).with_hint("elasticjob job import");
+        }
+        let problem = "the key is unknown, also to Java";
+        self.error(problem).with_hint("correct it, or move it into props")
+    }
+
+    /// Reads a property into the job.
+    fn read(
+        &mut self,
+        job: &mut Job,
+        property: &Property,
+        value: &Node,
+    ) -> Result<(), UnreadableDocument> {
+        match &property.access {
+            Access::Name => self.check_name(value)?,
+            Access::Text { put, .. } => put(job, self.text(value)?),
+            Access::Parsed { read, .. } => {
                 let text = self.text(value)?;
-                job.empty_values.cron = text.as_deref() == Some("");
-                job.cron = self.parse(text.filter(|text| !text.is_empty()).as_deref())?;
+                read(job, text.as_deref()).map_err(|problem| UnreadableDocument {
+                    hint: problem.hint,
+                    ..self.error(problem.message)
+                })?;
             }
-            "timeZone" => {
-                let text = self.text(value)?;
-                job.empty_values.zone = text.as_deref() == Some("");
-                job.zone = self.parse(text.filter(|text| !text.is_empty()).as_deref())?;
-            }
-            "description" => job.description = self.text(value)?.unwrap_or_default(),
-            "disabled" => job.disabled = self.flag(value)?,
-            "failover" => {
-                job.failover = if self.flag(value)? { Failover::TakeOver } else { Failover::Wait };
-            }
-            "jobErrorHandlerType" => job.error_handler_type = self.name(value)?,
-            THREAD_POOL => {
-                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::Since305);
-            }
-            THREAD_POOL_UP_TO_304 => {
-                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::UpTo304);
-            }
-            "jobExtraConfigurations" => {
-                job.extra =
-                    Extra::from_node(value).ok_or_else(|| self.error("it is not a list"))?;
-            }
-            "jobListenerTypes" => job.listener_types = self.list(value)?,
-            "jobName" => self.check_name(value)?,
-            "jobParameter" => job.parameter = self.text(value)?.unwrap_or_default(),
-            "jobShardingStrategyType" => job.strategy_type = self.name(value)?,
-            "label" => job.label = self.text(value)?,
-            "maxTimeDiffSeconds" => job.max_time_diff = MaxTimeDiff::seconds(self.int(value)?),
-            "misfire" => {
-                job.misfire = if self.flag(value)? { Misfire::RunOnce } else { Misfire::Skip };
-            }
-            "monitorExecution" => {
-                job.monitor =
-                    if self.flag(value)? { Monitor::Executions } else { Monitor::Nothing };
-            }
-            "overwrite" => {
-                job.overwrite =
-                    if self.flag(value)? { Overwrite::LocalWins } else { Overwrite::StoredWins };
-            }
-            "props" => job.props = self.props(value)?,
-            "reconcileIntervalMinutes" => job.reconcile = Reconcile::minutes(self.int(value)?),
-            "shardingItemParameters" => {
-                job.items = self.parse(self.text(value)?.as_deref())?.unwrap_or_default();
-            }
-            "shardingTotalCount" => job.shards = self.count(value)?,
-            "staticSharding" => {
-                job.resharding =
-                    if self.flag(value)? { Resharding::Static } else { Resharding::Elastic };
-            }
-            legacy if LEGACY_KEYS.contains(&legacy) => {
-                return Err(self.error(
-                    "it was written by ElasticJob 2.1.5, which cannot share a job with this version; hint: elasticjob job import",
-                ));
-            }
-            _ => {
-                return Err(self.error(
-                    "the key is unknown, also to Java; hint: correct it, or move it into props",
-                ));
+            Access::TypeName { put, .. } => put(job, self.text(value)?.map(TypeName::from)),
+            Access::Flag { put, .. } => put(job, self.flag(value)?),
+            Access::Number { put, .. } => put(job, self.int(value)?),
+            Access::Count { put, .. } => put(job, self.count(value)?),
+            Access::List { put, .. } => put(job, self.list(value)?),
+            Access::Props => job.props = self.props(value)?,
+            Access::Foreign => {
+                job.extra = ForeignConfig::from_node(value)
+                    .ok_or_else(|| self.error("it is not a list"))?;
             }
         }
         Ok(())
     }
 
-    fn check_name(&self, value: &Node) -> Result<(), Unreadable> {
+    fn check_name(&self, value: &Node) -> Result<(), UnreadableDocument> {
         match self.text(value)? {
             Some(name) if name == self.job.as_str() => Ok(()),
             name => {
@@ -343,7 +325,7 @@ impl Reader<'_> {
     }
 
     /// Where Java has a string, the scalar's text is used as written, even if it looks like another type.
-    fn text(&self, value: &Node) -> Result<Option<String>, Unreadable> {
+    fn text(&self, value: &Node) -> Result<Option<String>, UnreadableDocument> {
         match &value.kind {
             Kind::Scalar(_) if value.is_null() => Ok(None),
             Kind::Scalar(text) if value.is_binary() => {
@@ -357,35 +339,24 @@ impl Reader<'_> {
         }
     }
 
-    fn name(&self, value: &Node) -> Result<Option<TypeName>, Unreadable> {
-        Ok(self.text(value)?.map(TypeName::from))
-    }
-
-    fn parse<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
-    where
-        T::Err: std::fmt::Display,
-    {
-        text.map(str::parse).transpose().map_err(|error: T::Err| self.error(error.to_string()))
-    }
-
-    fn flag(&self, value: &Node) -> Result<bool, Unreadable> {
+    fn flag(&self, value: &Node) -> Result<bool, UnreadableDocument> {
         let text = self.text(value)?.unwrap_or_default();
         parse_bool(&text).ok_or_else(|| self.error(format!("{text:?} is neither true nor false")))
     }
 
-    fn int(&self, value: &Node) -> Result<i32, Unreadable> {
+    fn int(&self, value: &Node) -> Result<i32, UnreadableDocument> {
         let text = self.text(value)?.unwrap_or_default();
         parse_int(&text)
             .ok_or_else(|| self.error(format!("{text:?} is not a whole number of 32 bits")))
     }
 
-    fn count(&self, value: &Node) -> Result<ShardCount, Unreadable> {
+    fn count(&self, value: &Node) -> Result<ShardCount, UnreadableDocument> {
         let count = self.int(value)?;
         let count = u32::try_from(count).unwrap_or(0);
         ShardCount::try_from(count).map_err(|error| self.error(error.problem))
     }
 
-    fn list(&self, value: &Node) -> Result<Vec<String>, Unreadable> {
+    fn list(&self, value: &Node) -> Result<Vec<String>, UnreadableDocument> {
         match &value.kind {
             Kind::Sequence(items) => items
                 .iter()
@@ -396,7 +367,7 @@ impl Reader<'_> {
         }
     }
 
-    fn props(&mut self, value: &Node) -> Result<Props, Unreadable> {
+    fn props(&mut self, value: &Node) -> Result<Props, UnreadableDocument> {
         let mut props = Props::new();
         let entries = match &value.kind {
             Kind::Mapping(entries) => entries,
@@ -412,7 +383,7 @@ impl Reader<'_> {
             }
             let text = if value.is_binary() { self.text(value)? } else { None };
             let text = text.unwrap_or_else(|| java_to_string(value));
-            props.set(name, text).map_err(|error: Invalid| self.error(error.problem))?;
+            props.set(name, text).map_err(|error: InvalidValue| self.error(error.problem))?;
         }
         Ok(props)
     }
@@ -424,26 +395,40 @@ mod tests {
 
     #[test]
     fn every_property_is_set_by_name_and_stored_under_it() {
-        for key in Job::PROPERTIES {
+        let settable = Property::all().iter().filter(|property| property.is_settable());
+        for (property, key) in settable.flat_map(|row| row.keys().map(move |key| (row, key))) {
             let mut job = Job::named("j").unwrap();
-            let value = match key {
-                "cron" => "0 0 2 * * ?",
-                "timeZone" => "GMT+8:00",
-                "shardingItemParameters" => "0=a",
-                "maxTimeDiffSeconds" | "reconcileIntervalMinutes" | "shardingTotalCount" => "7",
-                "misfire" | "monitorExecution" => "false",
-                "disabled" | "failover" | "overwrite" | "staticSharding" => "true",
+            let value = match (key, property.kind()) {
+                ("cron", _) => "0 0 2 * * ?",
+                ("timeZone", _) => "GMT+8:00",
+                ("shardingItemParameters", _) => "0=a",
+                (_, PropertyKind::Number | PropertyKind::Count) => "7",
+                (_, PropertyKind::Flag) if property.default == Some("true") => "false",
+                (_, PropertyKind::Flag) => "true",
                 _ => "text",
             };
 
             job.set(key, value).unwrap();
 
-            let stored = if key == THREAD_POOL_UP_TO_304 { THREAD_POOL } else { key };
+            let stored = property.key;
             let line = format!("{stored}: ");
             let yaml = job.to_yaml();
             let text = yaml.lines().find_map(|text| text.strip_prefix(&line)).unwrap_or_default();
             assert_eq!(text.trim_matches('\''), value, "{key}: {yaml}");
         }
+    }
+
+    #[test]
+    fn unset_property_has_the_value_of_a_new_job() {
+        let document = include_str!("../../tests/golden/job.yaml");
+        let mut job = Job::read(&"settle".parse().unwrap(), document.as_bytes()).unwrap();
+        let extra = job.extra.clone();
+
+        for property in Property::all() {
+            job.unset(property);
+        }
+
+        assert_eq!(job, Job { extra, ..Job::named("settle").unwrap() });
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! By which address others know this machine.
+//! The IPv4 address under which other instances know this machine.
 //!
-//! It is shown, and servers are enabled and disabled by it; it is never identity. Whoever configures it knows best; then the environment;
-//! then the address from which this machine would talk to the registry.
+//! It names the server in lists and when a server is enabled or disabled; it never identifies an instance. A configured address takes
+//! precedence, then the environment variable, then the address from which this machine would connect to the registry.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
@@ -29,7 +29,7 @@ pub(super) fn find(
             for server in &settings.servers {
                 match route_to(&server.host, server.port) {
                     Ok(address) => return Ok(address),
-                    Err(why) => reason = why,
+                    Err(problem) => reason = problem,
                 }
             }
             Err(NodeError::Address { reason })
@@ -38,13 +38,13 @@ pub(super) fn find(
     }
 }
 
-/// The address this machine would use; connecting a datagram socket sends nothing.
+/// The local address of the route to `host`. Connecting a datagram socket sends nothing.
 fn route_to(host: &str, port: u16) -> Result<Ipv4Addr, String> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(|error| error.to_string())?;
-    socket.connect((host, port)).map_err(|error| format!("no route to {host}: {error}"))?;
+    socket.connect((host, port)).map_err(|error| format!("no route to {host:?}: {error}"))?;
     match socket.local_addr().map(|address| address.ip()) {
         Ok(IpAddr::V4(address)) if !address.is_unspecified() => Ok(address),
-        Ok(address) => Err(format!("the route to {host} starts at {address}")),
+        Ok(address) => Err(format!("the route to {host:?} starts at {address}")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_configured_wins_and_a_registry_on_this_machine_is_reached_from_loopback() {
+    fn configured_address_wins_and_local_registry_gives_loopback() {
         let url = "zookeeper://127.0.0.1:2181/shop".parse().unwrap();
 
         assert_eq!(

@@ -1,30 +1,32 @@
-//! The front door.
+//! Builds and starts a node.
 
 use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, chronicle::Chronicle, error::NodeError, identity::Identity, job::NodeJob,
-    running::Running, supervision::Supervision, timer::Timer, worker::Shared,
+    address, error::NodeError, history_tap::HistoryTap, identity::Identity, job::NodeJob,
+    job_loop::NodeContext, running_node::RunningNode, supervision::Supervision, timer::Timer,
 };
 use crate::{
     coordination::{
         flaw::Flaws,
-        sharding::{Dealer, Dealers},
+        sharding::{CustomStrategies, ShardingStrategy},
     },
-    execution::{Alerts, IntoWork, Output, Supervisor, Transports},
+    execution::{
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Supervisor,
+    },
     history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
-    runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
+    runtime::{CancelToken, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
     schedule::Zone,
 };
 
-/// How long what runs may take to finish when the node stops, unless told otherwise.
-const DRAIN: Duration = Duration::from_secs(30);
+/// Default for how long running shards may take to finish when the node stops.
+const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 
-/// One process that runs jobs. Several can live in one program.
+/// Runs jobs in this process. A program can have several nodes.
 ///
 /// ```no_run
 /// use elasticjob::{job::{Job, Shard}, node::Node};
@@ -52,32 +54,34 @@ pub struct Node {
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     zone: Option<Zone>,
-    dealers: Dealers,
+    strategies: CustomStrategies,
+    alert_channels: AlertChannels,
+    executors: Executors,
     output: Arc<dyn Output>,
-    between: Between,
+    wrap_registry: RegistryWrapper,
     history: Option<Recorder>,
     supervisor: Option<Supervisor>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
-    // As with the URL: what is wrong with a declared job is told when the node starts.
-    mistake: Option<NodeError>,
+    // Reported when the node starts, like an invalid URL.
+    declaration_error: Option<NodeError>,
 }
 
-type Between = Box<dyn FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send>;
+type RegistryWrapper = Box<dyn FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send>;
 
 enum Source {
-    // A URL that is wrong is told when the node starts, so that building one does not have to be checked half way.
+    // An invalid URL is reported when the node starts, so that the builder's methods need no `Result`.
     Url(Result<RegistryUrl, UrlError>),
     Registry(Arc<dyn Registry>),
 }
 
 impl Node {
-    /// A node that meets the others at this URL. One that is wrong is an error when the node starts.
+    /// Creates a node that uses the registry at this URL. An invalid URL is an error when the node starts.
     pub fn join(url: &str) -> Self {
         Self::from(Source::Url(url.parse()))
     }
 
-    /// A node on a registry that is there already: for tests, and for several nodes in one process.
+    /// Creates a node on an existing registry, for tests and for several nodes in one process.
     pub fn on(registry: Arc<dyn Registry>) -> Self {
         Self::from(Source::Registry(registry))
     }
@@ -87,18 +91,20 @@ impl Node {
             source,
             address: None,
             labels: None,
-            drain: DRAIN,
+            drain: DEFAULT_DRAIN,
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             zone: None,
-            dealers: Dealers::default(),
+            strategies: CustomStrategies::default(),
+            alert_channels: AlertChannels::default(),
+            executors: Executors::default(),
             output: Arc::new(()),
-            between: Box::new(|registry| registry),
+            wrap_registry: Box::new(|registry| registry),
             history: None,
             supervisor: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
-            mistake: None,
+            declaration_error: None,
         }
     }
 
@@ -109,30 +115,30 @@ impl Node {
         self.with(NodeJob::code(job, handler))
     }
 
-    /// Runs the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs do.
+    /// Runs the command line in the job's `script.command.line`, like Java ElasticJob's SCRIPT jobs.
     #[must_use]
     pub fn script(self, job: Job) -> Self {
         self.with(NodeJob::script(job))
     }
 
-    /// Asks the job's `http.uri`, as the ancestor's HTTP jobs do.
+    /// Sends a request to the job's `http.uri`, like Java ElasticJob's HTTP jobs.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn http(self, job: Job) -> Self {
         self.with(NodeJob::http(job))
     }
 
-    /// Runs a job that has more to say than its handler: listeners, a Java class.
+    /// Runs a job that has more than a handler: listeners, a Java class.
     #[must_use]
     pub fn with(mut self, job: NodeJob) -> Self {
         self.jobs.push(job);
         self
     }
 
-    /// Runs every function of the program that has the attribute [`#[elasticjob::job]`](macro@crate::job). What is wrong with one
-    /// of them is an error when the node starts; it names file, line and function.
+    /// Runs every function of the program that has the attribute [`#[elasticjob::job]`](macro@crate::job). An invalid attribute is an error when the
+    /// node starts; the error names file, line and function.
     ///
-    /// The whole program counts, libraries included, if it is linked: a library of which nothing else is used has to be named, as in
+    /// Functions in libraries are found, too, if the library is linked. A library of which nothing else is used has to be named, as in
     /// `use my_jobs as _;`.
     ///
     /// ```no_run
@@ -152,91 +158,110 @@ impl Node {
     #[cfg(feature = "macros")]
     #[must_use]
     pub fn discover(mut self) -> Self {
-        match super::declared::all() {
+        match super::declaration::all_jobs() {
             Ok(jobs) => {
                 if jobs.is_empty() {
                     tracing::warn!(
-                        "the program has no job to discover; hint: name the library that has it: use my_jobs as _;"
+                        hint = "name the library that declares them: use my_jobs as _;",
+                        "no jobs to discover"
                     );
                 }
                 self.jobs.extend(jobs);
             }
-            Err(error) => self.mistake = self.mistake.or(Some(error)),
+            Err(error) => self.declaration_error = self.declaration_error.or(Some(error)),
         }
         self
     }
 
-    /// Brings a way to deal shards that jobs can name in `elasticjob.strategy`. Every instance of such a job should have it: whoever
-    /// leads without it deals as `AVG_ALLOCATION` does, and says so.
+    /// Adds a sharding strategy that jobs can name in `elasticjob.strategy`. Every instance of such a job should have it: a leader without it uses
+    /// `AVG_ALLOCATION` and logs that.
     #[must_use]
-    pub fn strategy(mut self, name: impl AsRef<str>, dealer: Arc<dyn Dealer>) -> Self {
-        self.dealers.insert(name, dealer);
+    pub fn strategy(mut self, name: impl AsRef<str>, strategy: Arc<dyn ShardingStrategy>) -> Self {
+        self.strategies.insert(name, strategy);
         self
     }
 
-    /// By which address others know this machine; without, the one from which it talks to the registry.
+    /// Adds an alert channel that jobs can name in `jobErrorHandlerType`. Failures of such jobs are logged and sent through it.
+    #[must_use]
+    pub fn alert_channel(
+        mut self,
+        name: impl Into<String>,
+        channel: Arc<dyn AlertChannel>,
+    ) -> Self {
+        self.alert_channels.named.insert(name.into(), channel);
+        self
+    }
+
+    /// Adds an executor that jobs can name as their thread pool ([`ThreadPool::Named`](crate::job::ThreadPool::Named)): their shards run there.
+    #[must_use]
+    pub fn executor(mut self, name: impl AsRef<str>, executor: Arc<dyn Executor>) -> Self {
+        self.executors.insert(name.as_ref(), executor);
+        self
+    }
+
+    /// Sets the address under which other instances know this machine. The default is the one from which it connects to the registry.
     #[must_use]
     pub fn address(mut self, address: Ipv4Addr) -> Self {
         self.address = Some(address);
         self
     }
 
-    /// What this node wants to be known by: `weight=3,zone=a`.
+    /// Sets the labels of this node's instances: `weight=3,zone=a`.
     #[must_use]
     pub fn labels(mut self, labels: impl Into<String>) -> Self {
         self.labels = Some(labels.into());
         self
     }
 
-    /// How long what runs may take to finish when the node stops; 30 seconds unless told otherwise.
+    /// Sets how long running shards may take to finish when the node stops. The default is 30 seconds.
     #[must_use]
-    pub fn drain(mut self, bound: Duration) -> Self {
-        self.drain = bound;
+    pub fn drain(mut self, timeout: Duration) -> Self {
+        self.drain = timeout;
         self
     }
 
-    /// Runs all scripts under a supervisor, so that they end when this process is killed, and when it is frozen for longer than
-    /// its lease. Takes what [`supervise_if_asked`](crate::execution::supervise_if_asked) returns, at the top of `main`.
+    /// Runs all scripts under a supervisor, so that they end when this process is killed or is frozen for longer than its lease. Call
+    /// [`supervise_if_requested`](crate::execution::supervise_if_requested) at the top of `main` to get a supervisor.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = Some(supervisor);
         self
     }
 
-    /// Puts something between this node and its registry: to measure it, or to watch what it says.
+    /// Wraps the registry of this node, to measure or observe its requests.
     ///
     /// ```
     /// use elasticjob::Node;
     ///
     /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").through(|registry| {
-    ///     println!("meets the others in {}", registry.namespace());
+    ///     println!("using namespace {}", registry.namespace());
     ///     registry
     /// });
     /// ```
     #[must_use]
-    pub fn through(
+    pub fn wrap_registry(
         mut self,
-        between: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
+        wrap: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
     ) -> Self {
-        self.between = Box::new(between);
+        self.wrap_registry = Box::new(wrap);
         self
     }
 
-    /// Who keeps what scripts print; without, it is only logged.
+    /// Sets an output that receives the lines that scripts print. They are logged in any case.
     #[must_use]
     pub fn output(mut self, output: Arc<dyn Output>) -> Self {
         self.output = output;
         self
     }
 
-    /// Records what happens: which shard ran where, why, how it ended, what it printed. Without, nothing is recorded, and it costs nothing.
+    /// Records history: which shard ran where, for what reason, with which outcome and output. Without a recorder, recording costs nothing.
     #[must_use]
     pub fn history(mut self, recorder: Recorder) -> Self {
         self.history = Some(recorder);
         self
     }
 
-    /// Leaves precautions out, so that a simulation can be shown to notice.
+    /// Sets deliberate faults, so that tests can show that the simulation finds them.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn flaws(mut self, flaws: Flaws) -> Self {
@@ -244,7 +269,7 @@ impl Node {
         self
     }
 
-    /// Other dice, for simulations.
+    /// Replaces the random numbers, for simulations.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn randomness(mut self, randomness: Arc<dyn Randomness>) -> Self {
@@ -252,30 +277,32 @@ impl Node {
         self
     }
 
-    /// Where the clock on the wall hangs for jobs that name no zone; without, where the machine's does.
+    /// Default time zone for jobs that set none; the system zone if unset.
     #[must_use]
     pub fn zone(mut self, zone: Zone) -> Self {
         self.zone = Some(zone);
         self
     }
 
-    /// Another clock, for tests.
+    /// Replaces the clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Joins every job. When this returns the node takes part in all of them.
-    pub async fn start(self) -> Result<Running, NodeError> {
-        if let Some(mistake) = self.mistake {
-            return Err(mistake);
+    /// Joins every job. When this returns, the node takes part in all of them.
+    pub async fn start(self) -> Result<RunningNode, NodeError> {
+        if let Some(error) = self.declaration_error {
+            return Err(error);
         }
         let mut names = BTreeSet::new();
-        if let Some(twice) = self.jobs.iter().find(|entry| !names.insert(entry.job.name.clone())) {
-            let name = &twice.job.name;
+        if let Some(duplicate) =
+            self.jobs.iter().find(|entry| !names.insert(entry.job.name.clone()))
+        {
+            let name = &duplicate.job.name;
             let both = self.jobs.iter().filter(|entry| entry.job.name == *name);
-            return Err(NodeError::twice(name, both.filter_map(|entry| entry.place)));
+            return Err(NodeError::duplicate_job(name, both.filter_map(|entry| entry.place)));
         }
         let (registry, address) = match self.source {
             Source::Url(url) => {
@@ -284,41 +311,42 @@ impl Node {
             }
             Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
-        let registry = (self.between)(registry);
+        let registry = (self.wrap_registry)(registry);
         let timer = Timer::new(Arc::clone(&self.clock));
-        let mut posts = Tasks::new();
-        let alerts = Alerts::start(Transports::default(), &mut posts);
-        let mut scribes = Tasks::new();
+        let mut alert_tasks = Tasks::new();
+        let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
+        let mut history_tasks = Tasks::new();
         let mut recording = None;
-        let mut chronicle = Chronicle::default();
+        let mut history = HistoryTap::default();
         if let Some(recorder) = self.history {
             let (max_output, is_traced) = (recorder.max_output(), recorder.is_traced());
-            let started = recorder.start(&self.clock, &self.randomness, &mut scribes);
-            chronicle = Chronicle::new(started.clone(), max_output, is_traced, &self.clock);
+            let started = recorder.start(&self.clock, &self.randomness, &mut history_tasks);
+            history = HistoryTap::new(started.clone(), max_output, is_traced, &self.clock);
             recording = Some(started);
         }
-        let shared = Arc::new(Shared {
+        let node = Arc::new(NodeContext {
             registry,
             timer,
             clock: self.clock,
             randomness: self.randomness,
             identity: Identity::new(address),
             labels: self.labels,
-            dealers: self.dealers,
+            strategies: self.strategies,
+            executors: self.executors,
             zone: self.zone.unwrap_or_else(|| Zone::from(jiff::tz::TimeZone::system())),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,
-            output: chronicle.output(self.output),
-            chronicle,
+            output: history.output(self.output),
+            history,
             supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
-            stop: Cancel::new(),
+            stop: CancelToken::new(),
         });
-        Running::start(shared, posts, (recording, scribes), self.jobs).await
+        RunningNode::start(node, alert_tasks, (recording, history_tasks), self.jobs).await
     }
 
-    /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.
+    /// Joins every job and runs until SIGTERM or SIGINT (ctrl-C), then drains.
     pub async fn run(self) -> Result<(), NodeError> {
         let mut interrupted = signal(SignalKind::interrupt()).map_err(NodeError::Signals)?;
         let mut terminated = signal(SignalKind::terminate()).map_err(NodeError::Signals)?;

@@ -1,79 +1,101 @@
-//! Why a node did not start.
+//! Errors of a node.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use super::declared::Place;
+use super::declaration::SourceLocation;
 use crate::{
     coordination::member::JoinError,
-    execution::with_causes,
-    job::{Invalid, JobName},
+    job::{InvalidValue, JobName},
+    problem::{Hint, Problem},
     registry,
 };
 
-/// Why a node did not start. `Debug` says the same as `Display`, with the causes, because that is what a `main` that returns it prints.
+/// Why a node did not start, or could not add a job. `Debug` prints the text with its causes and the hint, because a `main` that returns the error
+/// prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The URL is wrong.
+    /// The registry URL is invalid.
     #[error(transparent)]
     Url(#[from] registry::UrlError),
-    /// The registry cannot be reached, or does not let us in.
+    /// The registry is unreachable or refuses access.
     #[error(transparent)]
     Registry(#[from] registry::Error),
     /// A job cannot be joined.
     #[error(transparent)]
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
-    #[error(
-        "job {job} is registered twice on this node{}; hint: a node runs each job once, with as many shards as it needs", between(.places)
-    )]
-    Twice {
-        /// The job.
+    #[error("job {job} is registered twice on this node{}", in_parentheses(.locations))]
+    DuplicateJob {
         job: String,
-        /// Where it is declared, as far as it is.
-        places: Vec<Place>,
+        /// Where the job is declared, for jobs with the attribute.
+        locations: Vec<SourceLocation>,
     },
-    /// A job that the program builds is wrong.
+    /// A job that the program builds is invalid.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// What stands in `#[elasticjob::job(...)]` is wrong.
-    #[error("{place}: {invalid}")]
-    Declaration {
-        /// Where it stands.
-        place: Place,
-        /// What is wrong with it.
-        invalid: Invalid,
-    },
-    /// There is no address that other instances could know us by.
-    #[error(
-        "cannot tell this machine's IPv4 address: {reason}; hint: set ELASTICJOB_ADDRESS, or Node::address"
-    )]
-    Address {
-        /// Why not.
-        reason: String,
-    },
-    /// The process cannot hear signals.
+    Invalid(#[from] InvalidValue),
+    /// A value in `#[elasticjob::job(...)]` is invalid.
+    #[error("{location}: {invalid}")]
+    Declaration { location: SourceLocation, invalid: InvalidValue },
+    /// This machine has no address under which other instances can know it.
+    #[error("cannot determine this machine's IPv4 address: {reason}")]
+    Address { reason: String },
+    /// The process cannot listen for signals.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
 }
 
 impl NodeError {
-    pub(super) fn twice(job: &JobName, places: impl IntoIterator<Item = Place>) -> Self {
-        Self::Twice { job: job.to_string(), places: places.into_iter().collect() }
+    pub(super) fn duplicate_job(
+        job: &JobName,
+        places: impl IntoIterator<Item = SourceLocation>,
+    ) -> Self {
+        Self::DuplicateJob { job: job.to_string(), locations: places.into_iter().collect() }
     }
 }
 
 impl fmt::Debug for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&with_causes(self))
+        Problem::of(self).fmt(f)
     }
 }
 
-/// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or nothing.
-fn between(places: &[Place]) -> String {
+impl Hint for NodeError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Url(error) => return error.hint(),
+            Self::Registry(error) => return error.hint(),
+            Self::Join(error) => return error.hint(),
+            Self::DuplicateJob { .. } => {
+                "a node runs each job once, with as many shards as it needs"
+            }
+            Self::Invalid(invalid) | Self::Declaration { invalid, .. } => return invalid.hint(),
+            Self::Address { .. } => "set ELASTICJOB_ADDRESS, or Node::address",
+            Self::Signals(_) => return None,
+        };
+        Some(Cow::Borrowed(hint))
+    }
+}
+
+impl Hint for JoinError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Conflict(conflict) => conflict.hint(),
+            Self::Unreadable(unreadable) => unreadable.hint(),
+            Self::Registry { source, .. } => source.hint(),
+            Self::Restless { .. } => {
+                Some(Cow::Borrowed("do instances of two versions overwrite each other?"))
+            }
+            Self::Gone { .. } => None,
+        }
+    }
+}
+
+/// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or an empty text.
+fn in_parentheses(places: &[SourceLocation]) -> String {
     if places.is_empty() {
         return String::new();
     }
-    let places: Vec<String> = places.iter().map(Place::to_string).collect();
+    let places: Vec<String> = places.iter().map(SourceLocation::to_string).collect();
     format!(" ({})", places.join("; "))
 }

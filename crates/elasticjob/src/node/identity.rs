@@ -1,4 +1,4 @@
-//! Who this process is, in its present session.
+//! The instance id of this process in its current session.
 
 use std::net::Ipv4Addr;
 
@@ -11,33 +11,34 @@ use crate::{
     runtime::Randomness,
 };
 
-/// Who this process is. Every session has a new name, so that nobody takes us for our own ghost; all jobs of a session share it.
+/// The instance id of this process. Every session gets a new one, so that no instance confuses this process with its own former session; all jobs of
+/// a session share it.
 pub(super) struct Identity {
     address: Ipv4Addr,
-    present: Mutex<Option<(SessionId, InstanceId)>>,
+    current: Mutex<Option<(SessionId, InstanceId)>>,
 }
 
 impl Identity {
     pub(super) fn new(address: Ipv4Addr) -> Self {
-        Self { address, present: Mutex::new(None) }
+        Self { address, current: Mutex::new(None) }
     }
 
-    /// Our name in the present session, announced to everybody.
-    pub(super) async fn now(
+    /// The id in the current session; a new id is announced in the registry before it is returned.
+    pub(super) async fn current(
         &self,
         registry: &dyn Registry,
         randomness: &dyn Randomness,
     ) -> Result<InstanceId, Error> {
-        let mut present = self.present.lock().await;
+        let mut current = self.current.lock().await;
         let session = registry.session().id();
-        if let Some((known, id)) = &*present
+        if let Some((known, id)) = &*current
             && *known == session
         {
             return Ok(id.clone());
         }
         let id = InstanceId::new(self.address, std::process::id(), randomness.bits() as u32);
-        process::announce(registry, &id, session).await?;
-        *present = Some((session, id.clone()));
+        process::register(registry, &id, session).await?;
+        *current = Some((session, id.clone()));
         Ok(id)
     }
 }

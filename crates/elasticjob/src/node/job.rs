@@ -1,15 +1,15 @@
-//! A job as this node runs it.
+//! A job with its handler and listeners, as a program gives it to a node.
 
 use std::sync::Arc;
 
-use super::{declared::Place, permit::Permit};
+use super::{declaration::SourceLocation, permission_check::PermissionCheck};
 use crate::{
     coordination::member::Author,
     execution::{Failure, IntoWork, Listener, OnceListener, ScriptWork, Work},
     job::{Handler, Job},
 };
 
-/// A job as this node runs it: its configuration, what runs it, and who listens.
+/// A job with its handler and listeners, as a program gives it to a node.
 ///
 /// ```
 /// use elasticjob::{job::{Job, Shard}, node::{Node, NodeJob}};
@@ -19,7 +19,7 @@ use crate::{
 /// }
 ///
 /// let job = Job::named("settle-orders")?.cron("0/5 * * * * ?")?.shards(2);
-/// // Java instances share this job: they go by the class.
+/// // Java instances share this job: they identify it by its class.
 /// let shared = NodeJob::code(job, settle).java_class("com.acme.SettleOrders");
 /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").with(shared);
 /// # Ok::<(), elasticjob::job::Invalid>(())
@@ -31,24 +31,24 @@ pub struct NodeJob {
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
     pub(super) once: Vec<Arc<dyn OnceListener>>,
-    pub(super) permit: Option<Permit>,
-    /// Where it is declared, if it is.
-    pub(super) place: Option<Place>,
+    pub(super) permission: Option<PermissionCheck>,
+    /// Where it is declared, for a job with the attribute.
+    pub(super) place: Option<SourceLocation>,
 }
 
 impl NodeJob {
-    /// Run by Rust code: an async function, a [`SimpleJob`](crate::execution::SimpleJob), a
+    /// A job that Rust code runs: an async function, a [`SimpleJob`](crate::execution::SimpleJob), a
     /// [`DataflowJob`](crate::execution::DataflowJob), or blocking code.
     pub fn code<Kind>(job: Job, handler: impl IntoWork<Kind>) -> Self {
         Self::new(job, Handler::Code { java_class: None }, handler.into_work())
     }
 
-    /// Run by the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs are.
+    /// A job that runs the command line in `script.command.line`, like Java ElasticJob's SCRIPT jobs.
     pub fn script(job: Job) -> Self {
         Self::new(job, Handler::Script, ScriptWork::default().into_work())
     }
 
-    /// Run by asking the job's `http.uri`, as the ancestor's HTTP jobs are.
+    /// A job that sends a request to `http.uri`, like Java ElasticJob's HTTP jobs.
     #[cfg(feature = "http")]
     pub fn http(job: Job) -> Self {
         Self::new(job, Handler::Http, crate::execution::HttpWork::new(Arc::default()).into_work())
@@ -57,11 +57,11 @@ impl NodeJob {
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
         let (listeners, once) = (Vec::new(), Vec::new());
         let author = Author::Program;
-        Self { job, handler, author, work, listeners, once, permit: None, place: None }
+        Self { job, handler, author, work, listeners, once, permission: None, place: None }
     }
 
-    /// Is what the registry says it is, and only while it says so: this job is not stored, overwrites nothing, and is not brought back once
-    /// somebody has removed it. For those who run jobs that others defined.
+    /// Takes the job's configuration from the registry: the node does not store the job, overwrites nothing, and does not create the job again
+    /// after it was removed. For programs that run jobs which others defined.
     ///
     /// ```
     /// use elasticjob::{job::Job, node::NodeJob};
@@ -76,8 +76,8 @@ impl NodeJob {
         self
     }
 
-    /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs
-    /// have none.
+    /// Sets the class that Java instances run this job with; without it, a job of the same name that Java
+    /// stored counts as a conflict. Ignored for script and HTTP jobs, which have no class.
     #[must_use]
     pub fn java_class(mut self, class: impl Into<String>) -> Self {
         if let Handler::Code { java_class } = &mut self.handler {
@@ -87,13 +87,14 @@ impl NodeJob {
     }
 
     #[cfg(feature = "macros")]
-    pub(super) fn declared_at(mut self, place: Place) -> Self {
+    pub(super) fn declared_at(mut self, place: SourceLocation) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// Asks before every run, with the configuration as it is then. What is refused fails every shard of the run, in these words. For scripts
-    /// and requests: whoever can write to the registry can change them, and not everybody who can should have a shell here.
+    /// Calls `check` before every run with the current configuration. If it returns an error, every shard of the run fails with that error. For
+    /// script and HTTP jobs: anyone with write access to the registry can change their command, and should not thereby get a shell on this
+    /// machine.
     ///
     /// ```
     /// use elasticjob::{execution::{Failure, Script}, job::Job, node::NodeJob};
@@ -107,27 +108,26 @@ impl NodeJob {
     #[must_use]
     pub fn only_if(
         mut self,
-        may: impl Fn(&Job) -> Result<(), Failure> + Send + Sync + 'static,
+        check: impl Fn(&Job) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        self.permit = Some(Permit::new(may));
+        self.permission = Some(PermissionCheck::new(check));
         self
     }
 
-    /// Tells this listener before and after every execution.
+    /// Calls this listener before and after every execution on this instance.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// Tells this listener once for every fire, on one of the instances. All of them have to have it: they wait for each other.
+    /// Calls this listener once per fire, on one of the instances. Every instance needs the listener, because the instances wait for each other.
     #[must_use]
-    pub fn once(mut self, listener: Arc<dyn OnceListener>) -> Self {
+    pub fn once_listener(mut self, listener: Arc<dyn OnceListener>) -> Self {
         self.once.push(listener);
         self
     }
 
-    /// The job.
     pub fn job(&self) -> &Job {
         &self.job
     }

@@ -1,32 +1,36 @@
-//! One process: its jobs, its timer, its way in and out.
+//! One process that runs jobs: from a schedule to a run.
 //!
-//! Each job has a worker ([`worker`]) that is a member of the job while the registry session lives and joins again, as somebody new,
-//! when it is over. The [`timer`] tells workers when they are due. A worker runs one fire at a time: it claims, runs, releases
-//! ([`run`]). What is due meanwhile is remembered once and run right after; what is triggered meanwhile, too.
+//! Each job has a loop ([`job_loop`]). The loop is a member of the job while the registry session lives; when the session is lost, it joins
+//! again as a new instance. The [`timer`] notifies the loop when its job is due. The loop starts one fire at a time: it claims shards, runs them
+//! and releases them ([`run`]). While a run is going, the loop remembers that a fire came due and compensates it once, right after; it keeps
+//! every trigger. Failover runs start immediately, even while own shards run.
 //!
-//! Stopping drains: nothing new is started, what runs may finish within a bound, and only then the instance leaves the job, so that
-//! no peer takes over what still runs.
+//! Stopping drains: the node starts nothing new, running shards may finish within a time limit, and only then the instance leaves the job, so
+//! that no other instance takes over a shard that still runs.
 
 mod address;
 mod builder;
-mod chronicle;
-mod declared;
+mod declaration;
 mod error;
-mod fresh;
+mod history_tap;
 mod identity;
 mod job;
-mod life;
-mod once;
-mod permit;
+mod job_loop;
+mod job_state;
+mod lease_refresh;
+mod once_barrier;
+mod pending_work;
+mod permission_check;
 mod run;
-mod running;
+mod running_node;
 mod supervision;
 mod timer;
-mod todo;
-mod worker;
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
-pub use self::declared::Declared;
-pub use self::{builder::Node, declared::Place, error::NodeError, job::NodeJob, running::Running};
+pub use self::declaration::JobDeclaration;
+pub use self::{
+    builder::Node, declaration::SourceLocation, error::NodeError, job::NodeJob,
+    running_node::RunningNode,
+};
 pub use crate::coordination::member::JoinError;

@@ -1,4 +1,4 @@
-//! One fire on this instance: claim, run, release.
+//! One run on this instance: claim shards, run them, release them.
 
 use std::{
     collections::BTreeSet,
@@ -10,27 +10,28 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{chronicle::Chronicle, once::Once};
+use super::{history_tap::HistoryTap, once_barrier::OnceBarrier};
+use crate::problem::Problem;
 use crate::{
     coordination::{
+        clock_skew,
         flaw::{Flaw, Flaws},
         member::{Claimed, Claims, Ended, Refused, Request, Why},
-        skew,
         tree::JobTree,
     },
     execution::{
-        Alerts, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome, Output, Routing,
-        Rules, Runner, Setting, Work,
+        Alerts, AttemptPolicy, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome,
+        Output, Routing, RunSettings, Runner, Work,
     },
-    job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
+    job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, RunReason, Shard, TaskId},
     registry::{Error, Registry, Session},
-    runtime::{Cancel, CancelReason, Clock},
+    runtime::{CancelReason, CancelToken, Clock},
     schedule::{Missed, Schedule},
 };
 
-/// What a run needs.
+/// Everything a run uses.
 #[derive(Clone)]
-pub(super) struct Run {
+pub(super) struct RunContext {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) claims: Claims,
@@ -39,94 +40,97 @@ pub(super) struct Run {
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
-    pub(super) once: Once,
+    pub(super) once: OnceBarrier,
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
-    pub(super) chronicle: Chronicle,
-    pub(super) cancel: Cancel,
+    pub(super) history: HistoryTap,
+    pub(super) cancel: CancelToken,
     pub(super) flaws: Flaws,
 }
 
-/// What became of it.
+/// What came of a work item.
 #[derive(Debug)]
-pub(super) enum End {
-    /// Shards ran; these were asked for, too, and could not.
-    Ran { left: BTreeSet<u32> },
-    /// There was nothing to run.
-    Nothing,
-    /// No shard is ours yet: what there is to catch up with is not known.
-    StillBehind,
-    /// The registry was out of reach: it is still to be done.
-    OutOfReach,
+pub(super) enum RunResult {
+    /// Shards ran. A trigger requested the unclaimed ones, too, but they were busy.
+    Ran {
+        unclaimed: BTreeSet<u32>,
+    },
+    NothingToRun,
+    /// This instance owns no shard yet, so it is not known which fires need a catch-up.
+    NoShardsYet,
+    /// The item could not start now, for example because the registry is unreachable. It has to be retried.
+    Postponed,
 }
 
-impl Run {
-    /// Runs every shard of this fire that is ours, waiting at most `patience` while shards are dealt.
-    pub(super) async fn fire(&self, fire: Fire, why: Why, patience: Duration) -> End {
-        if let Some(failure) = self.clock_is_wrong().await
+impl RunContext {
+    /// Runs every shard of this fire that this instance owns. Waits at most `patience` for a sharding in progress.
+    pub(super) async fn run_fire(&self, fire: Fire, why: Why, patience: Duration) -> RunResult {
+        if let Some(failure) = self.check_clock_skew().await
             && let Routing::Throw(_) = self
                 .alerts
-                .tell(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
+                .send(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
         {
-            return End::Nothing;
+            return RunResult::NothingToRun;
         }
         let reason = match why {
-            Why::Due | Why::Asked(_) => Reason::Due,
-            Why::Late { .. } => Reason::Misfire,
-            Why::CatchUp => Reason::CatchUp,
+            Why::Due | Why::Asked(_) => RunReason::Due,
+            Why::Late { .. } => RunReason::Misfire,
+            Why::CatchUp => RunReason::CatchUp,
         };
-        let is_tried_again = matches!(why, Why::Asked(_) | Why::CatchUp);
+        let is_retried = matches!(why, Why::Asked(_) | Why::CatchUp);
         let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
         let cancel = self.cancel.child();
         let request = Request { fire: fire.clone(), why, patience, cancel };
-        let nobody = self.once.nobody();
-        let once = if is_whole { &self.once } else { &nobody };
+        let no_listeners = self.once.without_listeners();
+        let once = if is_whole { &self.once } else { &no_listeners };
         match self.claims.claim(request).await {
             Ok(claimed) => {
-                let given = self.given(&fire);
-                let run = given.as_deref().unwrap_or(self);
+                let adjusted = self.with_parameter(&fire);
+                let run = adjusted.as_deref().unwrap_or(self);
                 run.execute(claimed, reason, once).await
             }
             Err(Refused::Nothing) => {
-                if reason == Reason::Due {
-                    self.chronicle.nothing(&fire.run, &self.task(&fire, Vec::new()));
+                if reason == RunReason::Due {
+                    self.history.record_no_shards(&fire.run, &self.task_id(&fire, Vec::new()));
                 }
-                End::Nothing
+                RunResult::NothingToRun
             }
             Err(Refused::Registry(error)) if error.is_outage() => {
-                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
-                End::OutOfReach
+                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
+                RunResult::Postponed
             }
-            // Nothing makes up for a trigger, or for what was due while nobody was there: it is tried again.
+            // No misfire compensates a trigger or a catch-up fire, so these are retried.
             Err(
                 Refused::Resharding
                 | Refused::Busy
                 | Refused::Left
                 | Refused::Registry(Error::SessionExpired),
-            ) if is_tried_again => End::OutOfReach,
+            ) if is_retried => RunResult::Postponed,
             Err(error) => {
-                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run");
-                End::Nothing
+                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not started");
+                RunResult::NothingToRun
             }
         }
     }
 
     /// Runs shards that were taken over.
-    pub(super) async fn fail_over(&self, claimed: Claimed) -> End {
-        let given = self.given(&claimed.fire);
-        let run = given.as_deref().unwrap_or(self);
-        run.execute(claimed, Reason::Failover, &self.once).await
+    pub(super) async fn run_taken_over(&self, claimed: Claimed) -> RunResult {
+        let adjusted = self.with_parameter(&claimed.fire);
+        let run = adjusted.as_deref().unwrap_or(self);
+        run.execute(claimed, RunReason::Failover, &self.once).await
     }
 
-    /// Runs what was due while nobody was there, as far as the job wants it, and reports the rest.
-    pub(super) async fn catch_up(&self, schedule: Schedule, patience: Duration) -> End {
+    /// Runs the fires that came due while no instance was up, as far as the job's catch-up policy allows, and reports the others as missed.
+    pub(super) async fn catch_up(&self, schedule: Schedule, patience: Duration) -> RunResult {
         let now = self.clock.now();
-        let ours = self.claims.last_due().await;
-        if ours.is_empty() {
-            return End::StillBehind;
+        let last_due = self.claims.last_due().await;
+        if last_due.is_empty() {
+            return RunResult::NoShardsYet;
         }
-        let Some(last) = ours.values().flatten().min().copied() else { return End::Nothing };
-        let missed: Vec<Timestamp> = match self.job.props.policies().catch_up {
+        let Some(last) = last_due.values().flatten().min().copied() else {
+            return RunResult::NothingToRun;
+        };
+        let catch_up: Vec<Timestamp> = match self.job.props.policies().catch_up {
             CatchUp::None => Vec::new(),
             CatchUp::Last => {
                 schedule.prev_before(now).filter(|due| *due > last).into_iter().collect()
@@ -136,49 +140,54 @@ impl Run {
                 schedule.fires_between(from, now).collect()
             }
         };
-        let until = missed.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
-        if let Some(left_out) = schedule.missed(last, until, SignedDuration::MAX) {
-            let Missed { first, last, count } = left_out;
+        let until = catch_up.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
+        if let Some(missed) = schedule.missed(last, until, SignedDuration::MAX) {
+            let Missed { first, last, count } = missed;
             self.listeners.missed(&self.job.name, count);
-            self.chronicle.left_out(&self.job.name, (first, last, count as u64));
-            tracing::warn!(job = %self.job.name, count, %first, %last, "due while nobody was there, and left out; hint: elasticjob.catch.up says what is to run");
+            self.history.record_missed_while_down(&self.job.name, (first, last, count as u64));
+            tracing::warn!(
+                job = %self.job.name, count, %first, %last,
+                hint = "elasticjob.catch.up sets which of them run",
+                "fires missed while no instance was up"
+            );
         }
-        let mut end = End::Nothing;
-        for due_at in missed {
+        let mut result = RunResult::NothingToRun;
+        for due_at in catch_up {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);
-            match self.fire(fire, Why::CatchUp, patience).await {
-                End::Nothing => {}
-                // The next one would make this one look as if it had run.
-                out_of_reach @ End::OutOfReach => return out_of_reach,
-                other => end = other,
+            match self.run_fire(fire, Why::CatchUp, patience).await {
+                RunResult::NothingToRun => {}
+                // If the next fire ran, the ledger would show this one as done.
+                postponed @ RunResult::Postponed => return postponed,
+                other => result = other,
             }
             if self.cancel.is_cancelled() {
                 break;
             }
         }
-        end
+        result
     }
 
-    /// The same with the parameter this fire brings, if it does.
-    fn given(&self, fire: &Fire) -> Option<Box<Self>> {
+    /// The same context with the fire's own parameter, if it has one.
+    fn with_parameter(&self, fire: &Fire) -> Option<Box<Self>> {
         let parameter = fire.parameter.clone()?;
         let job = Arc::new(Job::clone(&self.job).parameter(parameter));
         Some(Box::new(Self { job, ..self.clone() }))
     }
 
-    async fn execute(&self, claimed: Claimed, reason: Reason, once: &Once) -> End {
+    /// Runs the claimed shards and releases them.
+    async fn execute(&self, claimed: Claimed, reason: RunReason, once: &OnceBarrier) -> RunResult {
         let Claimed { fire, session, cancel, .. } = &claimed;
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
-        if !self.has_time(session).await {
-            tracing::warn!(job = %fire.job, run = %fire.run, "the lease is too short to start anything");
+        if !self.has_lease_to_start(session).await {
+            tracing::warn!(job = %fire.job, run_id = %fire.run, "run postponed, lease too short");
             self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
-            return End::OutOfReach;
+            return RunResult::Postponed;
         }
-        tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
-        let task = self.task(fire, items);
-        // As the ancestor has it: what makes up for a missed fire is part of the run before.
-        if reason != Reason::Misfire {
-            self.chronicle.staged(&fire.run, &task);
+        tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
+        let task = self.task_id(fire, items);
+        // As in Java: a misfire run belongs to the status trace of the run before it.
+        if reason != RunReason::Misfire {
+            self.history.record_staging(&fire.run, &task);
         }
         let shards: Vec<(Shard, Guard)> = claimed
             .shards
@@ -191,65 +200,65 @@ impl Run {
                 (shard, self.guard(session, Arc::clone(&claim.hold)))
             })
             .collect();
-        let plain: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
-        let execution = Execution::new(task, fire.run.clone(), plain);
-        self.chronicle.runs(&fire.run, &execution.task);
+        let unguarded: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
+        let execution = Execution::new(task, fire.run.clone(), unguarded);
+        self.history.record_running(&fire.run, &execution.task);
         let running = async {
             let prepared = AssertUnwindSafe(|| self.work.prepare(&self.setting(session)));
             let mut handler = catch_unwind(prepared)
                 .unwrap_or_else(|payload| Err(Failure::panicked(&*payload)))
-                .map(|handler| self.chronicle.over(handler));
+                .map(|handler| self.history.wrap_handler(handler));
             if let Err(failure) = self.listeners.before(&execution).await
-                && let Routing::Throw(thrown) = self.tell(fire, &failure)
+                && let Routing::Throw(thrown) = self.alert(fire, &failure)
             {
                 handler = Err(thrown);
             }
             if let Err(failure) = once.before(self, &execution, cancel).await
-                && let Routing::Throw(thrown) = self.tell(fire, &failure)
+                && let Routing::Throw(thrown) = self.alert(fire, &failure)
             {
                 handler = Err(thrown);
             }
-            let ran = self.runner.run(handler, Rules::of(&self.job), shards).await;
+            let ran = self.runner.run(handler, AttemptPolicy::of(&self.job), shards).await;
             if let Err(failure) = self.listeners.after(&execution, &ran).await {
-                let _ = self.tell(fire, &failure);
+                let _ = self.alert(fire, &failure);
             }
             if let Err(failure) = once.after(self, &execution, cancel).await {
-                let _ = self.tell(fire, &failure);
+                let _ = self.alert(fire, &failure);
             }
             ran
         };
         let ran = tokio::select! {
             biased;
             ran = running => ran,
-            () = self.keep_lease(session, cancel) => unreachable!("it keeps the lease as long as something runs"),
+            () = self.keep_lease(session, cancel) => unreachable!("the lease is kept as long as shards run"),
         };
-        self.chronicle.ran(&fire.run, &execution.task, &ran);
+        self.history.record_finished(&fire.run, &execution.task, &ran);
         let mut ended = Vec::new();
         for (ran, claim) in ran.iter().zip(&claimed.shards) {
-            tracing::info!(job = %fire.job, run = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
+            tracing::info!(job = %fire.job, run_id = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
             if let Some(notice) = Notice::of_shard(&ran.shard, &ran.outcome, self.clock.now()) {
-                // There is nobody above a run to throw at, so `THROW` is as good as told.
-                let _ = self.alerts.tell(&self.job, notice);
+                // A run has no caller to throw to, so `THROW` counts as delivered.
+                let _ = self.alerts.send(&self.job, notice);
             }
-            ended.push((claim.item, how_it_ended(&ran.outcome)));
+            ended.push((claim.item, ended_from_outcome(&ran.outcome)));
         }
         self.release(fire, ended).await;
-        End::Ran { left: claimed.left.clone() }
+        RunResult::Ran { unclaimed: claimed.left.clone() }
     }
 
-    fn task(&self, fire: &Fire, items: Vec<u32>) -> TaskId {
+    fn task_id(&self, fire: &Fire, items: Vec<u32>) -> TaskId {
         TaskId { job: fire.job.clone(), items, instance: self.instance.clone() }
     }
 
     async fn release(&self, fire: &Fire, ended: Vec<(u32, Ended)>) {
         if let Err(error) = self.claims.release(ended).await {
-            tracing::error!(job = %fire.job, run = %fire.run, %error, "could not release the shards of a run");
+            tracing::error!(job = %fire.job, run_id = %fire.run, %error, "releasing shards failed");
         }
     }
 
-    fn setting(&self, session: &Session) -> Setting<'_> {
+    fn setting(&self, session: &Session) -> RunSettings<'_> {
         let claims = self.claims.clone();
-        Setting {
+        RunSettings {
             job: &self.job,
             resharding: Arc::new(move || claims.is_resharding()),
             output: Arc::clone(&self.output),
@@ -257,48 +266,49 @@ impl Run {
         }
     }
 
-    fn tell(&self, fire: &Fire, failure: &Failure) -> Routing {
-        self.alerts.tell(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
+    fn alert(&self, fire: &Fire, failure: &Failure) -> Routing {
+        self.alerts.send(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
     }
 
-    /// Whether the clocks of this machine and the registry are further apart than the job allows.
-    async fn clock_is_wrong(&self) -> Option<Failure> {
+    /// Returns a failure if the clocks of this machine and the registry differ by more than the job allows.
+    async fn check_clock_skew(&self) -> Option<Failure> {
         let limit = self.job.max_time_diff.limit()?;
         let tree = JobTree::new(self.registry.namespace(), &self.job.name).ok()?;
-        let skew = match skew::measure(&*self.registry, &*self.clock, &tree).await {
+        let skew = match clock_skew::measure(&*self.registry, &*self.clock, &tree).await {
             Ok(skew) => skew,
             Err(error) => {
-                tracing::warn!(job = %self.job.name, %error, "could not compare clocks with the registry");
+                tracing::warn!(job = %self.job.name, %error, "comparing clocks with the registry failed");
                 return None;
             }
         };
         (skew.unsigned_abs() > limit).then(|| {
-            Failure::new(format_args!(
-                "this machine's clock is {} ms off the registry's, and job {} allows {} s; hint: is a time service running?",
+            let problem = format!(
+                "this machine's clock differs by {} ms from the registry's, job {} allows {} s",
                 skew.as_millis(),
                 self.job.name,
                 limit.as_secs(),
-            ))
+            );
+            Failure::new(Problem::new(problem).with_hint("is a time service running?"))
         })
     }
 
-    /// Whether the lease lasts long enough to start something: twice the margin, if need be after asking once more.
-    async fn has_time(&self, session: &Session) -> bool {
-        let enough = |now| session.deadline() > now + margin(session.timeout()) * 2;
-        if enough(self.clock.monotonic()) || self.flaws.has(Flaw::IgnoreLease) {
+    /// Whether the lease is long enough to start a run: twice the margin, if necessary after one more sync.
+    async fn has_lease_to_start(&self, session: &Session) -> bool {
+        let is_enough = |now| session.deadline() > now + margin(session.timeout()) * 2;
+        if is_enough(self.clock.monotonic()) || self.flaws.has(Flaw::IgnoreLease) {
             return true;
         }
-        let asked = self.clock.monotonic() + session.timeout() / 6;
+        let timeout = self.clock.monotonic() + session.timeout() / 6;
         tokio::select! {
             biased;
             _ = self.registry.sync() => {}
-            () = self.clock.sleep_until(asked) => {}
+            () = self.clock.sleep_until(timeout) => {}
         }
-        enough(self.clock.monotonic())
+        is_enough(self.clock.monotonic())
     }
 
-    /// While the session is certain to live and the claim is ours. What runs was told a margin before; whoever did not listen is not
-    /// polled again.
+    /// A guard that lets a handler be polled while the session certainly lives and the claim still holds. The handler is told to end one margin
+    /// earlier; a handler that does not end by then is not polled again.
     fn guard(&self, session: &Session, hold: Arc<crate::coordination::member::Hold>) -> Guard {
         let (session, clock) = (session.clone(), Arc::clone(&self.clock));
         let on_loss = self.job.props.policies().on_lease_loss;
@@ -309,7 +319,7 @@ impl Run {
         })
     }
 
-    /// Until when what runs outside this process may go on, if its job says that it may not without a lease.
+    /// How long work outside this process may continue, if the job's policy ends it with the lease.
     fn lease(&self, session: &Session) -> Lease {
         if self.job.props.policies().on_lease_loss != LeaseLoss::Cancel {
             return Lease::none();
@@ -318,42 +328,42 @@ impl Run {
         Lease::new(move || session.deadline().saturating_since(clock.monotonic()))
     }
 
-    /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
-    /// same, tells what runs to end. A guard alone would not do: it acts when a handler is polled, and a silent one is not.
-    async fn keep_lease(&self, session: &Session, running: &Cancel) {
+    /// Syncs with the leader often enough that the lease does not expire while shards run. If the lease is about to expire anyway, cancels the
+    /// shards. A guard alone is not enough: it acts when a handler is polled, and an idle handler is not polled.
+    async fn keep_lease(&self, session: &Session, running: &CancelToken) {
         let margin = margin(session.timeout());
-        let gives_up = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
+        let cancels = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
             && !self.flaws.has(Flaw::IgnoreLease);
         loop {
             let (now, end) = (self.clock.monotonic(), session.deadline() - margin);
-            if now >= end && gives_up {
+            if now >= end && cancels {
                 running.cancel(CancelReason::LeaseLost);
             }
             let next = now + session.timeout() / 6;
-            let look = if end > now { next.min(end) } else { next };
-            self.clock.sleep_until(look).await;
-            // While the registry is out of reach this waits for it; the end of the lease does not.
+            let check_at = if end > now { next.min(end) } else { next };
+            self.clock.sleep_until(check_at).await;
+            // While the registry is unreachable, the sync waits; the end of the lease must not.
             tokio::select! {
                 biased;
                 answer = self.registry.sync() => if let Err(error) = answer {
-                    tracing::debug!(%error, "the lease was not renewed this time");
+                    tracing::debug!(%error, "lease renewal failed");
                 },
-                () = self.clock.sleep_until(end.max(look)) => {}
+                () = self.clock.sleep_until(end.max(check_at)) => {}
             }
         }
     }
 }
 
-fn how_it_ended(outcome: &Outcome) -> Ended {
+fn ended_from_outcome(outcome: &Outcome) -> Ended {
     match outcome {
         Outcome::Done => Ended::Done,
-        // Its nodes may be somebody else's by now: then they are left alone.
+        // Another instance may hold the shard by now; its nodes are then not touched.
         Outcome::Fenced => Ended::Fenced,
         _ => Ended::Failed,
     }
 }
 
-/// How long before the registry may end a session what runs under it is told to end.
+/// How long before the registry may end a session its running shards are cancelled.
 pub(super) fn margin(timeout: Duration) -> Duration {
     (timeout / 4).clamp(Duration::from_millis(500), Duration::from_secs(5))
 }
@@ -363,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_margin_is_a_quarter_of_the_timeout_within_bounds() {
+    fn margin_is_a_quarter_of_the_timeout_within_bounds() {
         assert_eq!(margin(Duration::from_secs(1)), Duration::from_millis(500));
         assert_eq!(margin(Duration::from_secs(8)), Duration::from_secs(2));
         assert_eq!(margin(Duration::from_mins(1)), Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! Who watches over the scripts of this node.
+//! Supervision of this node's scripts.
 
 use std::sync::{
     Arc,
@@ -10,29 +10,29 @@ use crate::{
     job::Handler,
 };
 
-/// Who watches over the scripts of this node; if nobody, that is said once.
+/// Runs this node's scripts under its supervisor; without one, warns once.
 pub(super) struct Supervision {
     supervisor: Option<Supervisor>,
-    is_told: AtomicBool,
+    has_warned: AtomicBool,
 }
 
 impl Supervision {
     pub(super) fn new(supervisor: Option<Supervisor>) -> Self {
-        Self { supervisor, is_told: AtomicBool::new(false) }
+        Self { supervisor, has_warned: AtomicBool::new(false) }
     }
 
-    /// The work, under supervision if it is a script.
-    pub(super) fn over(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+    /// Returns the work to run: under the supervisor, if it is a script.
+    pub(super) fn supervise(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
         if *handler != Handler::Script {
             return work;
         }
         if let Some(supervisor) = &self.supervisor {
             return ScriptWork::supervised(supervisor.clone()).into_work();
         }
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "scripts run without a supervisor: they go on when this process is killed or frozen, while others take over their shards; \
-                 hint: begin main with `let supervisor = elasticjob::execution::supervise_if_asked();` and give it to Node::supervisor"
+                hint = "begin main with `let supervisor = elasticjob::execution::supervise_if_requested();` and give it to Node::supervisor",
+                "scripts run without a supervisor: they continue when this process is killed or frozen, while others take over their shards"
             );
         }
         work

@@ -1,9 +1,10 @@
 //! One timer for all jobs of a process.
 //!
-//! Every job has one entry: when it is due next, and when after that. The task sleeps until the earliest, tells every job that is due, and
-//! only then looks up when each is due again, so that nobody waits for somebody else's calendar. It goes by the wall clock, which can be
-//! set, on a machine that can sleep. What was due meanwhile is told once, with the newest instant; how much else was missed is the
-//! job's affair.
+//! Every job has one entry with its next fire and the one after. The timer sleeps until the earliest fire, notifies every job that is due, and only
+//! then computes when each is due again, so that no job waits for the computation of another job's schedule.
+//!
+//! The timer follows the wall clock, which can be set, on a machine that can be suspended. If several fires of a job have passed meanwhile, the timer
+//! reports only the newest; the job loop finds out what else was missed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,12 +27,12 @@ pub(super) struct Timer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    book: Mutex<Book>,
+    queue: Mutex<FireQueue>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct FireQueue {
     next_key: u64,
     entries: BTreeMap<u64, Entry>,
     order: BTreeSet<(Timestamp, u64)>,
@@ -41,12 +42,12 @@ struct Book {
 struct Entry {
     schedule: Schedule,
     due_at: Option<Timestamp>,
-    /// The one after `due_at`: what has not passed is not looked for when it is time.
-    then: Option<Timestamp>,
-    tell: mpsc::UnboundedSender<Timestamp>,
+    /// The fire after `due_at`, computed in advance: as long as it has not passed, no schedule is evaluated at the time of a fire.
+    following: Option<Timestamp>,
+    sender: mpsc::UnboundedSender<Timestamp>,
 }
 
-/// A job's place in the timer. Dropping it ends its fires.
+/// A job's registration with the timer. Dropping it ends its fires.
 #[derive(Debug)]
 pub(super) struct Alarm {
     key: u64,
@@ -59,16 +60,16 @@ impl Timer {
         Self { clock, shared: Arc::default() }
     }
 
-    /// Tells the alarm whenever `schedule` is due from now on.
-    pub(super) fn set(&self, schedule: Schedule) -> Alarm {
-        let (tell, due) = mpsc::unbounded();
+    /// Registers a schedule; the alarm reports each fire from now on.
+    pub(super) fn register(&self, schedule: Schedule) -> Alarm {
+        let (sender, due) = mpsc::unbounded();
         let now = self.clock.now();
-        let mut book = self.shared.lock();
-        book.next_key += 1;
-        let key = book.next_key;
-        book.entries.insert(key, Entry { schedule, due_at: None, then: None, tell });
-        book.arrange(key, now);
-        drop(book);
+        let mut queue = self.shared.lock();
+        queue.next_key += 1;
+        let key = queue.next_key;
+        queue.entries.insert(key, Entry { schedule, due_at: None, following: None, sender });
+        queue.schedule_next(key, now);
+        drop(queue);
         self.shared.changed.notify_one();
         Alarm { key, shared: Arc::clone(&self.shared), due }
     }
@@ -77,19 +78,19 @@ impl Timer {
     pub(super) async fn run(self) {
         loop {
             let now = self.clock.now();
-            let told = self.shared.lock().ring(now);
-            if !told.is_empty() {
-                // Those who were told go first.
+            let notified = self.shared.lock().notify_due(now);
+            if !notified.is_empty() {
+                // Let the notified jobs run first.
                 tokio::task::yield_now().await;
-                let mut book = self.shared.lock();
-                for (key, told) in told {
-                    book.arrange(key, now.max(told));
+                let mut queue = self.shared.lock();
+                for (key, due_at) in notified {
+                    queue.schedule_next(key, now.max(due_at));
                 }
             }
             let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);
             let due = async {
                 match next {
-                    Some(due_at) => self.clock.sleep_until_shown(due_at).await,
+                    Some(due_at) => self.clock.sleep_until_wall_time(due_at).await,
                     None => std::future::pending().await,
                 }
             };
@@ -103,11 +104,11 @@ impl Timer {
 }
 
 impl Alarm {
-    /// The next instant at which the job is due.
+    /// Waits for the next fire.
     pub(super) async fn due(&mut self) -> Timestamp {
         match self.due.next().await {
             Some(due_at) => due_at,
-            // The other end lives in the book until this one is dropped.
+            // Not reached: the sender stays in the queue until this alarm is dropped.
             None => std::future::pending().await,
         }
     }
@@ -115,51 +116,51 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        let mut book = self.shared.lock();
-        if let Some(entry) = book.entries.remove(&self.key)
+        let mut queue = self.shared.lock();
+        if let Some(entry) = queue.entries.remove(&self.key)
             && let Some(due_at) = entry.due_at
         {
-            book.order.remove(&(due_at, self.key));
+            queue.order.remove(&(due_at, self.key));
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        // Nothing under this lock panics half way.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FireQueue> {
+        // No code panics while it holds this lock, so a poisoned queue is consistent.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
-    /// Tells everybody who is due; says whom and what, for them to be arranged anew.
-    fn ring(&mut self, now: Timestamp) -> Vec<(u64, Timestamp)> {
-        let mut told = Vec::new();
+impl FireQueue {
+    /// Notifies every job that is due. Returns their keys and fires; `schedule_next` has to be called for each.
+    fn notify_due(&mut self, now: Timestamp) -> Vec<(u64, Timestamp)> {
+        let mut notified = Vec::new();
         while let Some((due_at, key)) =
             self.order.first().copied().filter(|(due_at, _)| *due_at <= now)
         {
             self.order.remove(&(due_at, key));
             let Some(entry) = self.entries.get_mut(&key) else { continue };
-            // After a sleep several may have passed: the newest one counts.
-            let newest = if entry.then.is_some_and(|then| then <= now) {
+            // After a suspension, several fires may have passed: report the newest.
+            let newest = if entry.following.is_some_and(|following| following <= now) {
                 entry.schedule.prev_before(now + jiff::SignedDuration::from_nanos(1))
             } else {
                 None
             };
             let due_at = newest.unwrap_or(due_at);
-            let _ = entry.tell.unbounded_send(due_at);
+            let _ = entry.sender.unbounded_send(due_at);
             entry.due_at = None;
-            told.push((key, due_at));
+            notified.push((key, due_at));
         }
-        told
+        notified
     }
 
-    /// Looks up when somebody is due after `from`.
-    fn arrange(&mut self, key: u64, from: Timestamp) {
+    /// Computes the next fire of a job after `from`.
+    fn schedule_next(&mut self, key: u64, from: Timestamp) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let next = |from| entry.schedule.next_after(from);
-        entry.due_at = entry.then.filter(|then| *then > from).or_else(|| next(from));
-        entry.then = entry.due_at.and_then(next);
+        entry.due_at = entry.following.filter(|following| *following > from).or_else(|| next(from));
+        entry.following = entry.due_at.and_then(next);
         if let Some(due_at) = entry.due_at {
             self.order.insert((due_at, key));
         }
@@ -181,7 +182,7 @@ mod tests {
 
     fn schedule(cron: &str) -> Schedule {
         let job = Job::named("j").unwrap().cron(cron).unwrap().zone("UTC").unwrap();
-        job.schedule(&crate::schedule::Zone::utc()).expect("it has a cron")
+        job.schedule(&crate::schedule::Zone::utc()).expect("the job has a cron")
     }
 
     fn at(text: &str) -> Timestamp {
@@ -189,11 +190,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_job_is_told_when_it_is_due_and_not_before() {
+    async fn every_job_is_notified_when_it_is_due_and_not_before() {
         let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
         let timer = Timer::new(Arc::new(clock.clone()));
         let (mut five, mut ten) =
-            (timer.set(schedule("0/5 * * * * ?")), timer.set(schedule("0/10 * * * * ?")));
+            (timer.register(schedule("0/5 * * * * ?")), timer.register(schedule("0/10 * * * * ?")));
         let mut tasks = Tasks::new();
         tasks.spawn(timer.clone().run());
 
@@ -210,10 +211,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_due_while_the_machine_slept_is_told_once() {
+    async fn fires_during_a_suspension_are_reported_once() {
         let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
         let timer = Timer::new(Arc::new(clock.clone()));
-        let mut alarm = timer.set(schedule("0/5 * * * * ?"));
+        let mut alarm = timer.register(schedule("0/5 * * * * ?"));
         let mut tasks = Tasks::new();
         tasks.spawn(timer.clone().run());
 
@@ -225,10 +226,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_alarm_is_forgotten() {
+    async fn dropped_alarm_is_removed() {
         let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
         let timer = Timer::new(Arc::new(clock));
-        let alarm = timer.set(schedule("0/5 * * * * ?"));
+        let alarm = timer.register(schedule("0/5 * * * * ?"));
 
         drop(alarm);
 
@@ -240,30 +241,30 @@ mod tests {
         use super::*;
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn thousand_jobs_due_together_ring_within_ten_milliseconds() {
+        async fn thousand_jobs_due_together_fire_within_ten_milliseconds() {
             const JOBS: usize = 1_000;
             const SECONDS: usize = 5;
             let timer = Timer::new(Arc::new(SystemClock));
             let mut alarms: Vec<Alarm> =
-                (0..JOBS).map(|_| timer.set(schedule("* * * * * ?"))).collect();
+                (0..JOBS).map(|_| timer.register(schedule("* * * * * ?"))).collect();
             let mut tasks = Tasks::new();
             tasks.spawn(timer.run());
 
-            let mut typical = Vec::new();
-            while typical.len() < SECONDS {
-                let mut late = Vec::new();
+            let mut p99 = Vec::new();
+            while p99.len() < SECONDS {
+                let mut delays = Vec::new();
                 for alarm in &mut alarms {
                     let due_at = alarm.due().await;
-                    late.push(SystemClock.now().duration_since(due_at));
+                    delays.push(SystemClock.now().duration_since(due_at));
                 }
-                late.sort_unstable();
-                typical.push(late[JOBS * 99 / 100]);
+                delays.sort_unstable();
+                p99.push(delays[JOBS * 99 / 100]);
             }
 
-            // A timer that is late is late in every second; what else this machine does is not its fault. All are printed.
-            typical.sort_unstable();
-            tracing::info!(p99 = ?typical, "late, second by second");
-            assert!(typical[0] < SignedDuration::from_millis(10), "{typical:?}");
+            // A slow timer is late in every second, other load on this machine only in some: assert on the best second, print all.
+            p99.sort_unstable();
+            tracing::info!(?p99, "delay of fires, by second");
+            assert!(p99[0] < SignedDuration::from_millis(10), "{p99:?}");
         }
     }
 }

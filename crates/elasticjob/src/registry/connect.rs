@@ -44,14 +44,16 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use elasticjob::{admin::Admin, registry};
 ///
-/// let admin = Admin::on(registry::visit(&"memory:".parse()?).await?);
+/// let admin = Admin::new(registry::visit(&"memory:".parse()?).await?);
 /// assert!(admin.jobs().await?.is_empty());
 /// # Ok(())
 /// # }
 /// ```
-pub async fn visit(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
+pub async fn connect_read_only(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
     match url {
-        RegistryUrl::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::visit(settings).await?)),
+        RegistryUrl::ZooKeeper(settings) => {
+            Ok(Arc::new(ZooKeeper::connect_read_only(settings).await?))
+        }
         // A memory registry is private, so creating its namespace affects no other process.
         RegistryUrl::Memory => connect(url).await,
     }
@@ -61,7 +63,7 @@ pub async fn visit(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
 ///
 /// Curator creates its namespace as a container, which the server removes together with the last job, possibly while another process
 /// is adding the next one. A persistent node means the same to every peer and stays.
-pub async fn plant(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
+pub async fn ensure_path(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
     if registry.exists(path).await?.is_some() {
         return Ok(());
     }

@@ -1,6 +1,9 @@
 //! Registry errors, one variant for each way a caller reacts.
 
-use super::{operation::Expected, path::Path};
+use std::borrow::Cow;
+
+use super::{operation::ExpectedVersion, path::Path};
+use crate::problem::Hint;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -13,17 +16,15 @@ pub enum Error {
     Exists { path: Path },
     /// The registry said that the node, or the parent of a node to create, does not exist.
     #[error("{path} does not exist")]
-    Absent { path: Path },
+    NotFound { path: Path },
     /// The node changed since it was read: read again, decide again.
     #[error("{path} is no longer at {expected:?}")]
-    Conflict { path: Path, expected: Expected },
+    Conflict { path: Path, expected: ExpectedVersion },
     /// The node has children, which must be deleted first.
     #[error("{path} has children")]
     NotEmpty { path: Path },
     /// The credentials give no access to the node: a person has to fix them.
-    #[error(
-        "not authorised for {path}; hint: check user and password in the registry URL, and the node's access list"
-    )]
+    #[error("not authorised for {path}")]
     NotAuthorised { path: Path },
     /// The request can never succeed: a bug, or a name that the registry refuses.
     #[error("the registry refuses {path}: {reason}")]
@@ -42,14 +43,14 @@ pub enum Error {
     },
     /// One operation of a multi was refused, so none was executed.
     #[error("operation {index} was refused")]
-    Member {
+    Operation {
         /// Position of the operation in the multi, from zero.
         index: usize,
         #[source]
         cause: Box<Error>,
     },
     /// The request was not sent, so nothing happened: back off, try again.
-    #[error("cannot reach the registry at {endpoint}; hint: is ZooKeeper listening there?")]
+    #[error("cannot reach the registry at {endpoint}")]
     Unreachable {
         endpoint: String,
         #[source]
@@ -72,7 +73,7 @@ impl Error {
     /// Returns the cause of a refused multi that has a single operation.
     pub(super) fn unwrap_single_op(self) -> Self {
         match self {
-            Error::Member { cause, .. } => *cause,
+            Error::Operation { cause, .. } => *cause,
             other => other,
         }
     }
@@ -80,5 +81,19 @@ impl Error {
     /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
+    }
+}
+
+impl Hint for Error {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Error::NotAuthorised { .. } => {
+                "check user and password in the registry URL, and the node's access list"
+            }
+            Error::Unreachable { .. } => "is ZooKeeper listening there?",
+            Error::Operation { cause, .. } => return cause.hint(),
+            _ => return None,
+        };
+        Some(Cow::Borrowed(hint))
     }
 }

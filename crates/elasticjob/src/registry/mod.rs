@@ -18,7 +18,11 @@ mod connect;
 mod error;
 #[cfg(test)]
 mod golden;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod memory;
+#[cfg(not(feature = "internals"))]
+pub(crate) mod memory;
 mod operation;
 mod path;
 mod session;
@@ -27,7 +31,11 @@ mod stat;
 mod translate;
 mod url;
 mod watch;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod zookeeper;
+#[cfg(not(feature = "internals"))]
+pub(crate) mod zookeeper;
 
 use std::fmt;
 
@@ -35,16 +43,30 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::{
-    connect::{connect, plant, visit},
+    connect::connect,
     error::Error,
-    operation::{Committed, Create, Done, Expected, Kind, Op},
-    path::{Namespace, Path, PathError},
-    session::{Lease, Session, SessionId, SessionState, StateSource, States},
     settings::{Digest, Endpoint, Retry, Tls, ZooKeeperSettings},
-    stat::{Node, Stat, Version, Zxid},
+    stat::Version,
     url::{RegistryUrl, UrlError},
-    watch::{Event, Watch, WatchSource},
 };
+
+#[cfg(not(feature = "internals"))]
+pub(crate) use self::internals::*;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub use self::internals::*;
+
+/// What the other modules use; with the feature `internals` also the tests and tools of this project.
+mod internals {
+    pub use super::{
+        connect::{connect_read_only, ensure_path},
+        operation::{Committed, Create, ExpectedVersion, Kind, Op, OpResult},
+        path::{Namespace, Path, PathError},
+        session::{Lease, Session, SessionId, SessionState, StateSource, States},
+        stat::{Node, Stat, Zxid},
+        watch::{Event, Watch, WatchSource},
+    };
+}
 
 /// A connection to the shared tree. One value is one member of the cluster and holds one session at a time.
 #[async_trait]
@@ -61,13 +83,18 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Replaces a node's data.
-    async fn set(&self, path: &Path, data: Bytes, expected: Expected) -> Result<Committed, Error> {
+    async fn set(
+        &self,
+        path: &Path,
+        data: Bytes,
+        expected: ExpectedVersion,
+    ) -> Result<Committed, Error> {
         let op = Op::Set { path: path.clone(), data, expected };
         self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }
 
     /// Deletes a node without children.
-    async fn delete(&self, path: &Path, expected: Expected) -> Result<Committed, Error> {
+    async fn delete(&self, path: &Path, expected: ExpectedVersion) -> Result<Committed, Error> {
         let op = Op::Delete { path: path.clone(), expected };
         self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }

@@ -61,7 +61,7 @@ impl Create {
 
 /// The version of a node that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedVersion {
     /// Any version.
     Any,
     /// Exactly this version; otherwise [`Error::Conflict`](super::Error::Conflict).
@@ -75,16 +75,16 @@ pub enum Op {
     Set {
         path: Path,
         data: Bytes,
-        expected: Expected,
+        expected: ExpectedVersion,
     },
     Delete {
         path: Path,
-        expected: Expected,
+        expected: ExpectedVersion,
     },
     /// Refuses the whole multi unless the node exists in this version.
     Check {
         path: Path,
-        expected: Expected,
+        expected: ExpectedVersion,
     },
 }
 
@@ -98,9 +98,9 @@ impl Op {
     }
 
     /// The version it requires.
-    pub fn expected(&self) -> Expected {
+    pub fn expected(&self) -> ExpectedVersion {
         match self {
-            Op::Create(_) => Expected::Any,
+            Op::Create(_) => ExpectedVersion::Any,
             Op::Set { expected, .. } | Op::Delete { expected, .. } | Op::Check { expected, .. } => {
                 *expected
             }
@@ -110,7 +110,7 @@ impl Op {
 
 /// The result of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
+pub enum OpResult {
     /// The path of the created node, including the number of a sequential node.
     Created(Path),
     Set(Version),
@@ -124,16 +124,14 @@ pub struct Committed {
     /// Transaction number; also the creation id of every node that the transaction created.
     pub zxid: Zxid,
     /// One result for each operation, in order.
-    pub done: Vec<Done>,
+    pub done: Vec<OpResult>,
 }
 
 impl Committed {
     /// The path of the first created node.
     pub fn path(&self) -> Option<&Path> {
-        self.done.iter().find_map(
-            |done| {
-                if let Done::Created(path) = done { Some(path) } else { None }
-            },
-        )
+        self.done
+            .iter()
+            .find_map(|done| if let OpResult::Created(path) = done { Some(path) } else { None })
     }
 }

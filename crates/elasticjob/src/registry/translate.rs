@@ -7,7 +7,7 @@ use tinykeeper::{
 
 use super::{
     error::Error,
-    operation::{Done, Expected, Kind, Op},
+    operation::{ExpectedVersion, Kind, Op, OpResult},
     path::Path,
     session::SessionId,
     stat::{Stat, Version, Zxid},
@@ -57,14 +57,14 @@ pub(super) fn size_of(op: &Op) -> usize {
 }
 
 /// The result of one operation, from a server's answer; `None` if the answer is of another kind.
-pub(super) fn done_from_wire(result: MultiResult) -> Option<Done> {
+pub(super) fn done_from_wire(result: MultiResult) -> Option<OpResult> {
     Some(match result {
         MultiResult::Create { path } | MultiResult::Create2 { path, .. } => {
-            Done::Created(path.parse().ok()?)
+            OpResult::Created(path.parse().ok()?)
         }
-        MultiResult::SetData { stat } => Done::Set(Version(stat.version)),
-        MultiResult::Delete => Done::Deleted,
-        MultiResult::Check => Done::Checked,
+        MultiResult::SetData { stat } => OpResult::Set(Version(stat.version)),
+        MultiResult::Delete => OpResult::Deleted,
+        MultiResult::Check => OpResult::Checked,
         MultiResult::GetData { .. } | MultiResult::GetChildren { .. } | MultiResult::Error(_) => {
             return None;
         }
@@ -72,16 +72,16 @@ pub(super) fn done_from_wire(result: MultiResult) -> Option<Done> {
 }
 
 /// The result of one operation, from the tree in memory.
-pub(super) fn done_from_tree(op: &Op, done: tree::OpResult) -> Done {
+pub(super) fn done_from_tree(op: &Op, done: tree::OpResult) -> OpResult {
     match done {
         tree::OpResult::Created { path, .. } => {
-            Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
+            OpResult::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
         }
         tree::OpResult::Set { stat } | tree::OpResult::AclSet { stat } => {
-            Done::Set(Version(stat.version))
+            OpResult::Set(Version(stat.version))
         }
-        tree::OpResult::Deleted => Done::Deleted,
-        tree::OpResult::Checked => Done::Checked,
+        tree::OpResult::Deleted => OpResult::Deleted,
+        tree::OpResult::Checked => OpResult::Checked,
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn refusal(code: Code, op: &Op) -> Error {
     let path = op.path().clone();
     match (code, op) {
         // The missing node is the parent.
-        (Code::NO_NODE, Op::Create(_)) => Error::Absent { path: path.parent().unwrap_or(path) },
+        (Code::NO_NODE, Op::Create(_)) => Error::NotFound { path: path.parent().unwrap_or(path) },
         (Code::NODE_EXISTS, _) => Error::Exists { path },
         (Code::BAD_VERSION, _) => Error::Conflict { path, expected: op.expected() },
         (Code::NOT_EMPTY, _) => Error::NotEmpty { path },
@@ -102,7 +102,7 @@ pub(super) fn refusal(code: Code, op: &Op) -> Error {
 pub(super) fn read_refusal(code: Code, path: &Path) -> Error {
     let path = path.clone();
     match code {
-        Code::NO_NODE => Error::Absent { path },
+        Code::NO_NODE => Error::NotFound { path },
         Code::NO_AUTH | Code::INVALID_ACL | Code::AUTH_FAILED => Error::NotAuthorised { path },
         Code::SESSION_EXPIRED => Error::SessionExpired,
         code => Error::Invalid { path, reason: code.to_string() },
@@ -141,9 +141,9 @@ fn mode(kind: Kind) -> wire::CreateMode {
     }
 }
 
-fn version(expected: Expected) -> i32 {
+fn version(expected: ExpectedVersion) -> i32 {
     match expected {
-        Expected::Any => -1,
-        Expected::Version(Version(version)) => version,
+        ExpectedVersion::Any => -1,
+        ExpectedVersion::Version(Version(version)) => version,
     }
 }

@@ -1,10 +1,11 @@
 //! Registry URLs: `zookeeper://[user:password@]h1[:2181],h2/namespace?key=value…`, `zookeepers://…`, `memory:`.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{borrow::Cow, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::settings::{Endpoint, Retry, Tls, ZooKeeperSettings};
+use crate::problem::Hint;
 
 const DEFAULT_PORT: u16 = 2181;
 const EXAMPLE: &str = "zookeeper://127.0.0.1:2181/elasticjob";
@@ -30,12 +31,18 @@ pub enum RegistryUrl {
 
 /// Text that is not a valid registry URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("registry URL: {problem}; for example {example}")]
+#[error("registry URL: {problem}")]
 pub struct UrlError {
     /// The invalid part, and what is invalid with it.
     pub problem: String,
     /// A valid value for that part.
     pub example: String,
+}
+
+impl Hint for UrlError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Owned(format!("for example {}", self.example)))
+    }
 }
 
 fn invalid<T>(problem: impl Into<String>, example: impl Into<String>) -> Result<T, UrlError> {

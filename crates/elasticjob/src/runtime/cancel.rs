@@ -26,9 +26,9 @@ use tokio::sync::Notify;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Cancel {
+pub struct CancelToken {
     own: Arc<Signal>,
-    parent: Option<Arc<Cancel>>,
+    parent: Option<Arc<CancelToken>>,
 }
 
 /// Wakes waiters in the order in which they began to wait, so that a simulation is reproducible.
@@ -52,7 +52,7 @@ pub enum CancelReason {
     ShuttingDown,
 }
 
-impl Cancel {
+impl CancelToken {
     /// Creates a request that is not cancelled.
     pub fn new() -> Self {
         Self { own: Arc::default(), parent: None }
@@ -114,13 +114,13 @@ async fn signalled(signal: Arc<Signal>) -> CancelReason {
     }
 }
 
-impl Default for Cancel {
+impl Default for CancelToken {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Cancel {
+impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
             Some(reason) => write!(f, "Cancel({reason:?})"),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn child_is_cancelled_with_its_parent_but_not_vice_versa() {
-        let parent = Cancel::new();
+        let parent = CancelToken::new();
         let (one, other) = (parent.child(), parent.child().child());
 
         one.cancel(CancelReason::TimedOut);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn first_reason_wins() {
-        let cancel = Cancel::new();
+        let cancel = CancelToken::new();
         let child = cancel.child();
 
         assert!(cancel.cancel(CancelReason::Requested));
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiter_is_woken_by_any_ancestor() {
-        let root = Cancel::new();
+    async fn waiter_is_woken_by_its_grandparent() {
+        let root = CancelToken::new();
         let mut waiting = std::pin::pin!(root.child().child().cancelled());
         assert!(waiting.as_mut().now_or_never().is_none());
 

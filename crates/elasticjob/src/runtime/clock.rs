@@ -66,7 +66,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Returns when the wall clock reaches `then`, or shortly after. The wall clock can be set and a machine can be suspended, so this
     /// default checks it every second; an implementation whose clock cannot be set may override it.
-    async fn sleep_until_shown(&self, then: Timestamp) {
+    async fn sleep_until_wall_time(&self, then: Timestamp) {
         const CHECK_INTERVAL: Duration = Duration::from_secs(1);
         loop {
             let left = Duration::try_from(then.duration_since(self.now())).unwrap_or_default();

@@ -3,14 +3,14 @@
 //! Every module may use this one; it uses no other module of the crate.
 
 mod cancel;
-mod carried;
+mod attached_value;
 mod clock;
 mod random;
 mod tasks;
 
-pub(crate) use self::carried::Carried;
+pub(crate) use self::attached_value::AttachedValue;
 pub use self::{
-    cancel::{Cancel, CancelReason},
+    cancel::{CancelReason, CancelToken},
     clock::{Clock, Monotonic, SystemClock},
     random::{Randomness, SystemRandomness},
     tasks::Tasks,

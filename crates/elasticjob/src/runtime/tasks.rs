@@ -33,10 +33,10 @@ impl Tasks {
         self.set.spawn(task);
     }
 
-    /// Waits at most `patience` for all tasks to end, then aborts the rest. Returns whether all ended by themselves.
-    pub async fn finish(mut self, patience: Duration) -> bool {
+    /// Waits at most `timeout` for all tasks to end, then aborts the rest. Returns whether all ended by themselves.
+    pub async fn finish(mut self, timeout: Duration) -> bool {
         let all = async { while self.set.join_next().await.is_some() {} };
-        let ended = tokio::time::timeout(patience, all).await.is_ok();
+        let ended = tokio::time::timeout(timeout, all).await.is_ok();
         self.set.shutdown().await;
         ended
     }

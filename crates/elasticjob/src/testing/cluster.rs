@@ -5,12 +5,12 @@ use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::held::{HeldClock, is_paused};
+use super::paused_clock::{PausedClock, is_paused};
 use crate::{
     admin::Admin,
-    coordination::trigger::Ask,
+    coordination::trigger::TriggerRequest,
     job::JobName,
-    node::{Node, NodeError, Running},
+    node::{Node, NodeError, RunningNode},
     registry::{
         Error, Registry,
         memory::{MemoryRegistry, MemoryServer},
@@ -21,10 +21,10 @@ use crate::{
 
 const NAMESPACE: &str = "test";
 
-/// A cluster in one process: nodes on a registry in memory, and a clock that stands still unless the test lets it pass.
+/// A cluster in one process: nodes on a registry in memory, and a clock that stands still unless the test advances it.
 ///
-/// Nothing sleeps and nothing is waited for by guessing. The test's runtime has its time paused, so a night takes milliseconds, every
-/// fire happens at its own instant, and when [`advance`](Cluster::advance) returns everybody has come to rest.
+/// A test neither sleeps nor guesses how long to wait. The runtime's time is paused, so a night takes milliseconds, every fire happens at its own
+/// instant, and when [`advance`](Cluster::advance) returns, every task is idle.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -34,11 +34,11 @@ const NAMESPACE: &str = "test";
 /// # async fn main() -> elasticjob::Result<()> {
 /// // In a test: #[tokio::test(start_paused = true)]
 /// let settled = Arc::new(Mutex::new(Vec::new()));
-/// let book = Arc::clone(&settled);
+/// let list = Arc::clone(&settled);
 /// let settle = move |shard: Shard| {
-///     let book = Arc::clone(&book);
+///     let list = Arc::clone(&list);
 ///     async move {
-///         book.lock().unwrap().push(shard.parameter.unwrap_or_default());
+///         list.lock().unwrap().push(shard.parameter.unwrap_or_default());
 ///         Ok::<(), std::io::Error>(())
 ///     }
 /// };
@@ -60,44 +60,47 @@ const NAMESPACE: &str = "test";
 /// # }
 /// ```
 ///
-/// # What is and is not seen
+/// # Limits
 ///
-/// Time goes on when every task of the runtime waits: for the clock, for `tokio::time`, for a channel or lock, for
-/// [`blocking`](crate::execution::blocking) code. What happens outside it is not seen: while a handler waits for a socket, a child
-/// process or a thread of its own, the runtime looks idle and time passes it by. Jobs that are scripts or HTTP requests are for
-/// tests with a real clock.
+/// Time advances when every task of the runtime waits: for the clock, for `tokio::time`, for a channel or lock, for
+/// [`blocking`](crate::execution::blocking) code. The runtime does not see what happens outside it: while a handler waits for a socket, a child
+/// process or its own thread, the runtime looks idle and time advances. Test script and HTTP jobs with a real clock.
 ///
-/// Which shard runs where follows from the nodes' addresses, so it is the same every time; in which order shards run at one
-/// instant is not promised.
+/// The nodes' addresses determine which shard runs where, so the assignment is the same in every test run. The order in which shards run at one
+/// instant is not guaranteed.
 #[derive(Debug)]
 pub struct Cluster {
     server: MemoryServer,
-    clock: HeldClock,
-    /// Sees and writes what a console would.
+    clock: PausedClock,
+    /// A session of its own, as a console has one.
     observer: Arc<dyn Registry>,
     nodes: u8,
 }
 
 impl Cluster {
-    /// A cluster without nodes, whose clock shows this instant: `2026-11-15T06:00:00Z`. It hangs in UTC for jobs that name no zone.
+    /// Creates a cluster without nodes, whose clock shows `now`: `2026-11-15T06:00:00Z`. The default time zone is UTC.
     ///
-    /// Panics unless the runtime is one of a single thread with its time paused.
+    /// Panics unless the runtime is single-threaded and its time is paused.
     pub async fn at(now: &str) -> Self {
         assert!(
             Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread && is_paused(),
-            "a test cluster needs a runtime of one thread with paused time; hint: #[tokio::test(start_paused = true)]"
+            "a test cluster needs a single-threaded runtime with paused time; hint: #[tokio::test(start_paused = true)]"
         );
-        let clock = HeldClock::at(instant(now));
+        let clock = PausedClock::at(instant(now));
         let server = MemoryServer::new(Arc::new(clock.clone()));
-        let observer = Arc::new(join(&server).await.expect("memory is always there"));
+        let observer =
+            Arc::new(join(&server).await.expect("a registry in memory is always reachable"));
         Self { server, clock, observer, nodes: 0 }
     }
 
-    /// Starts a node with these jobs. When this returns it takes part in all of them and the shards are dealt. The first is
-    /// `10.0.0.1`, the next `10.0.0.2`.
+    /// Starts a node. When this returns, the node takes part in all its jobs and the shards are assigned. The first node has the address `10.0.0.1`,
+    /// the next `10.0.0.2`.
     ///
-    /// [`Running::stop`] lets it leave as a good node does. Dropping it is its death: it ends on the spot and its session with it.
-    pub async fn node(&mut self, build: impl FnOnce(Node) -> Node) -> Result<Running, NodeError> {
+    /// [`Running::stop`] lets the node leave its jobs. Dropping it simulates a crash: the node and its session end immediately.
+    pub async fn node(
+        &mut self,
+        build: impl FnOnce(Node) -> Node,
+    ) -> Result<RunningNode, NodeError> {
         self.nodes += 1;
         let registry = join(&self.server).await?;
         let node = Node::on(Arc::new(registry))
@@ -109,57 +112,59 @@ impl Cluster {
         Ok(running)
     }
 
-    /// Lets this much time pass. Everything that is due meanwhile happens, each at its own instant; on return everybody has come
-    /// to rest. A handler that takes time takes it: what it has not finished by then it finishes when more time passes.
+    /// Lets time pass. Everything that is due meanwhile happens, each at its own instant; on return, every task is idle. A handler that sleeps for
+    /// longer than that finishes when more time passes.
     pub async fn advance(&mut self, span: Duration) {
-        self.clock.pass(span).await;
+        self.clock.advance(span).await;
     }
 
-    /// Lets time pass until the clock shows this instant: `2026-11-15T06:00:00Z`. Panics if it is over.
+    /// Lets time pass until the clock shows `then`: `2026-11-15T06:00:00Z`. Panics if that is in the past.
     pub async fn advance_to(&mut self, then: &str) {
         let (now, then) = (self.now(), instant(then));
         let span = Duration::try_from(then.duration_since(now)).unwrap_or_else(|_| {
-            panic!("it is {now} already, {then} is over; hint: begin with Cluster::at(\"{then}\")")
+            panic!("cannot advance to {then}, it is already {now}; hint: begin with Cluster::at(\"{then}\")")
         });
         self.advance(span).await;
     }
 
-    /// Lets everybody come to rest; no time passes. After a node was dropped, its death has been noticed and its shards dealt.
+    /// Waits until every task is idle; no time passes. After a node was dropped, the others have noticed it and its shards are reassigned.
     pub async fn settle(&mut self) {
-        self.clock.pass(Duration::ZERO).await;
+        self.clock.advance(Duration::ZERO).await;
     }
 
-    /// Runs a job now, on all its instances, as the console does. On return everybody has come to rest. Panics if nobody runs it.
+    /// Triggers a job on all its instances, as the console does. On return, every task is idle. Panics if the job has no instance.
     pub async fn trigger(&mut self, job: &str) {
         let name: JobName = job.parse().unwrap_or_else(|error| panic!("{error}"));
         let admin = self.admin();
-        admin.trigger(&name, Ask::default()).await.unwrap_or_else(|error| panic!("{error}"));
+        admin
+            .trigger(&name, TriggerRequest::default())
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
         self.settle().await;
     }
 
-    /// What the clock shows.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// What a console could ask and do.
+    /// The queries and changes that a console offers.
     pub fn admin(&self) -> Admin {
-        let admin = Admin::on(Arc::clone(&self.observer));
+        let admin = Admin::new(Arc::clone(&self.observer));
         admin.clock(Arc::new(self.clock.clone())).zone(Zone::utc())
     }
 
-    /// The registry, to look at what jobs leave there, or to write what somebody else would. The namespace is `test`.
+    /// The registry, to read what jobs write there, or to write what another program would. The namespace is `test`.
     pub fn registry(&self) -> &Arc<dyn Registry> {
         &self.observer
     }
 }
 
 async fn join(server: &MemoryServer) -> Result<MemoryRegistry, Error> {
-    server.join(NAMESPACE.parse().expect("a good namespace")).await
+    server.join(NAMESPACE.parse().expect("the namespace is valid")).await
 }
 
 fn instant(text: &str) -> Timestamp {
     text.parse().unwrap_or_else(|error| {
-        panic!("{text:?} is no instant: {error}; hint: write it as 2026-11-15T06:00:00Z")
+        panic!("{text:?} is not an instant: {error}; hint: write it as 2026-11-15T06:00:00Z")
     })
 }

@@ -1,44 +1,44 @@
-//! What console and command line may ask and do, on memory, on tinykeeper and on a real ZooKeeper.
+//! `Admin`'s queries and changes, each tested on the memory registry, on tinykeeper and on a real ZooKeeper.
 
 #[macro_use]
-#[path = "../ground/everywhere.rs"]
-mod everywhere;
-mod asking;
-mod editing;
-mod explaining;
-#[path = "../ground/mod.rs"]
-mod ground;
-mod looking;
-mod removing;
-mod site;
-mod switching;
+#[path = "../backends/every_backend.rs"]
+mod every_backend;
+mod configuration;
+mod explain;
+mod fixture;
+#[path = "../backends/mod.rs"]
+mod backends;
+mod queries;
+mod removal;
+mod switches;
+mod triggers;
 
-everywhere! {
-    looking:
-        the_console_sequence_of_a_java_job_reads_as_the_ancestors_does
-        a_configuration_nobody_can_read_is_shown_and_hides_nobody
-        a_job_that_is_not_ours_to_look_at_hides_nobody
-        a_dump_is_the_ancestors_and_masks_addresses_whole
-        a_thousand_jobs_are_listed_in_one_go;
-    editing:
-        a_plan_says_what_would_change_and_an_edit_that_lost_the_race_is_a_conflict_that_names_what_changed
-        what_stands_there_on_behalf_of_others_stays
-        a_zone_java_cannot_read_is_refused_while_java_is_a_member
-        a_job_of_another_class_is_a_conflict_that_names_it;
-    asking:
-        a_trigger_goes_to_everybody_and_wipes_nothing
-        chosen_shards_are_for_their_owners_and_never_for_java
-        what_rust_runs_can_be_cancelled_and_what_java_runs_is_named;
-    switching:
-        a_disabled_job_stays_disabled_for_those_who_come_later
-        a_server_is_switched_in_one_job_or_in_all_and_removed_when_nobody_is_on_it
-        a_disabled_shard_is_shown_before_everything_else
-        a_shut_down_job_has_no_members_and_its_shards_can_still_be_looked_at;
-    removing:
-        a_job_is_removed_whole_and_not_while_instances_live_unless_forced
-        a_job_that_is_made_anew_while_it_is_removed_is_whole_or_not_there
-        a_removed_job_that_is_too_large_for_one_transaction_is_gone_all_the_same;
-    explaining:
-        an_explanation_names_what_stands_in_the_way
-        an_explanation_knows_what_was_due_and_what_became_of_it;
+on_every_backend! {
+    queries:
+        java_job_shows_the_statuses_of_javas_console
+        unreadable_configuration_is_listed_and_hides_no_other_job
+        job_without_access_is_listed_and_hides_no_other_job
+        dump_has_the_format_of_java_and_masks_whole_addresses
+        thousand_jobs_are_listed_quickly;
+    configuration:
+        plan_shows_changes_and_lost_race_is_a_conflict_with_details
+        edit_keeps_settings_of_other_programs
+        zone_unreadable_by_java_is_refused_while_job_has_java_instance
+        job_of_another_class_is_a_conflict_naming_the_class;
+    triggers:
+        trigger_reaches_all_instances_and_keeps_pending_triggers
+        trigger_of_shards_reaches_their_owners_but_never_java
+        cancel_stops_rust_shards_and_names_java_shards;
+    switches:
+        disabled_job_stays_disabled_on_later_servers
+        server_is_switched_per_job_and_removed_once_it_has_no_instance
+        shard_status_disabled_precedes_all_others
+        shut_down_job_has_no_instances_but_still_shows_its_shards;
+    removal:
+        job_with_instances_is_removed_only_by_force_and_completely
+        job_recreated_during_removal_is_complete_or_absent
+        job_too_large_for_one_transaction_is_removed_completely;
+    explain:
+        explanation_names_every_blocking_state
+        explanation_knows_the_due_fire_and_its_outcome;
 }

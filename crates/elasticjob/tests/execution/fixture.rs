@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
-    execution::{Failure, Handler, Rules, Setting, Surroundings, Work},
+    execution::{AttemptContext, AttemptPolicy, Failure, Handler, RunSettings, Work},
     job::{FencingToken, Fire, Job, Retry, Shard},
     runtime::SystemClock,
 };
@@ -28,19 +28,19 @@ pub(crate) fn shard(job: &Job, item: u32) -> Shard {
 
 static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-pub(crate) fn handler(work: &dyn Work, setting: &Setting<'_>) -> Arc<dyn Handler> {
+pub(crate) fn handler(work: &dyn Work, setting: &RunSettings<'_>) -> Arc<dyn Handler> {
     work.prepare(setting).unwrap()
 }
 
 pub(crate) async fn run(work: &dyn Work, job: &Job, item: u32) -> Result<(), Failure> {
-    let handler = work.prepare(&Setting::of(job))?;
-    tokio::time::timeout(PATIENCE, handler.run(shard(job, item))).await.expect("it ends")
+    let handler = work.prepare(&RunSettings::of(job))?;
+    tokio::time::timeout(PATIENCE, handler.run(shard(job, item))).await.expect("the handler ends")
 }
 
-pub(crate) fn around() -> Surroundings {
-    Surroundings { clock: Arc::new(SystemClock), dice: Arc::new(|| 0.0), observer: Arc::new(()) }
+pub(crate) fn around() -> AttemptContext {
+    AttemptContext { clock: Arc::new(SystemClock), dice: Arc::new(|| 0.0), observer: Arc::new(()) }
 }
 
-pub(crate) fn rules(timeout: Duration) -> Rules {
-    Rules { timeout: Some(timeout), retry: Retry::NEVER, grace: PATIENCE }
+pub(crate) fn rules(timeout: Duration) -> AttemptPolicy {
+    AttemptPolicy { timeout: Some(timeout), retry: Retry::NEVER, grace: PATIENCE }
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{HttpClient, HttpWork, Setting, Work},
+    execution::{HttpClient, HttpWork, RunSettings, Work},
     job::Job,
     runtime::CancelReason,
 };
 
 use crate::{
     fixture::{self, PATIENCE},
-    http_server::{Answer, HttpServer},
+    http_server::{HttpServer, Response},
     log::Log,
 };
 
-fn ok() -> Answer {
-    Answer::Say("200 OK", "fine".into())
+fn ok() -> Response {
+    Response::Send("200 OK", "fine".into())
 }
 
 fn work() -> HttpWork {
@@ -32,10 +32,10 @@ async fn failure_of(job: &Job) -> String {
 
 #[tokio::test]
 async fn sharding_context_is_sent_as_header() {
-    let mut server = HttpServer::answering([ok()]).await;
+    let mut server = HttpServer::responding([ok()]).await;
     let job = get(&server.url("/settle?x=1"));
     let shard = fixture::shard(&job, 1);
-    let handler = fixture::handler(&work(), &Setting::of(&job));
+    let handler = fixture::handler(&work(), &RunSettings::of(&job));
 
     handler.run(shard.clone()).await.unwrap();
 
@@ -50,7 +50,7 @@ async fn body_is_sent_only_with_post_put_and_delete() {
     for (method, body) in
         [("POST", "a=1"), ("PUT", "a=1"), ("DELETE", "a=1"), ("GET", ""), ("OPTIONS", "")]
     {
-        let mut server = HttpServer::answering([ok()]).await;
+        let mut server = HttpServer::responding([ok()]).await;
         let job = fixture::job(&[
             ("http.uri", &server.url("/")),
             ("http.method", method),
@@ -69,9 +69,11 @@ async fn body_is_sent_only_with_post_put_and_delete() {
 
 #[tokio::test]
 async fn error_status_fails_shard_and_message_hides_secrets() {
-    let server =
-        HttpServer::answering([Answer::Say("503 Service Unavailable", "come back later".into())])
-            .await;
+    let server = HttpServer::responding([Response::Send(
+        "503 Service Unavailable",
+        "come back later".into(),
+    )])
+    .await;
     let port = server.address.port();
     let job = get(&format!("http://user:hunter2@127.0.0.1:{port}/settle?key=hunter2"));
 
@@ -85,20 +87,20 @@ async fn error_status_fails_shard_and_message_hides_secrets() {
 
 #[tokio::test]
 async fn error_status_is_only_logged_with_log_only() {
-    let server = HttpServer::answering([Answer::Say("404 Not Found", String::new())]).await;
+    let server = HttpServer::responding([Response::Send("404 Not Found", String::new())]).await;
     let job = get(&server.url("/")).prop("elasticjob.http.log.only", "true").unwrap();
-    Log::listen();
+    Log::start_capture();
 
     assert_eq!(fixture::run(&work(), &job, 0).await, Ok(()));
 
-    let log = Log::read();
+    let log = Log::captured();
     assert!(log.contains("WARN") && log.contains("answered 404 Not Found"), "{log}");
 }
 
 #[tokio::test]
 async fn redirect_is_followed() {
-    let mut target = HttpServer::answering([ok()]).await;
-    let source = HttpServer::answering([Answer::Redirect(target.url("/target"))]).await;
+    let mut target = HttpServer::responding([ok()]).await;
+    let source = HttpServer::responding([Response::Redirect(target.url("/target"))]).await;
 
     fixture::run(&work(), &get(&source.url("/")), 0).await.unwrap();
 
@@ -107,8 +109,8 @@ async fn redirect_is_followed() {
 
 #[tokio::test]
 async fn redirect_outside_allowed_hosts_fails() {
-    let mut target = HttpServer::answering([ok()]).await;
-    let source = HttpServer::answering([Answer::Redirect(target.url("/target"))]).await;
+    let mut target = HttpServer::responding([ok()]).await;
+    let source = HttpServer::responding([Response::Redirect(target.url("/target"))]).await;
     let client = HttpClient::new().no_proxy().allow_only([source.address.to_string()]);
     let work = HttpWork::new(Arc::new(client));
 
@@ -122,7 +124,7 @@ async fn redirect_outside_allowed_hosts_fails() {
 
 #[tokio::test]
 async fn read_timeout_fails_shard() {
-    let server = HttpServer::answering([Answer::Silence]).await;
+    let server = HttpServer::responding([Response::Hang]).await;
     let job = get(&server.url("/")).prop("http.read.timeout.milliseconds", "50").unwrap();
 
     let message = failure_of(&job).await;
@@ -155,11 +157,11 @@ async fn tls_certificate_must_be_trusted() {
 
 #[tokio::test]
 async fn cancelled_request_is_dropped() {
-    let mut server = HttpServer::answering([Answer::Silence]).await;
+    let mut server = HttpServer::responding([Response::Hang]).await;
     let job = get(&server.url("/"));
     let shard = fixture::shard(&job, 0);
     let cancel = shard.cancel().clone();
-    let handler = fixture::handler(&work(), &Setting::of(&job));
+    let handler = fixture::handler(&work(), &RunSettings::of(&job));
 
     let (result, ()) = tokio::join!(tokio::time::timeout(PATIENCE, handler.run(shard)), async {
         server.request().await;
@@ -171,7 +173,7 @@ async fn cancelled_request_is_dropped() {
 
 #[test]
 fn invalid_properties_are_named() {
-    for (props, why) in [
+    for (props, reason) in [
         (&[][..], "http.uri is missing"),
         (&[("http.uri", "http://x")], "http.method is missing"),
         (&[("http.uri", "no address"), ("http.method", "GET")], "http.uri: relative URL"),
@@ -187,9 +189,9 @@ fn invalid_properties_are_named() {
         ),
     ] {
         let job = fixture::job(props);
-        let failure = work().prepare(&Setting::of(&job)).err().unwrap();
+        let failure = work().prepare(&RunSettings::of(&job)).err().unwrap();
 
-        assert!(failure.to_string().contains(why), "{failure}");
-        assert!(failure.is_lasting());
+        assert!(failure.to_string().contains(reason), "{failure}");
+        assert!(failure.is_permanent());
     }
 }

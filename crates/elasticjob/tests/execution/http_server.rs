@@ -1,4 +1,4 @@
-//! An HTTP server with scripted answers that records its requests.
+//! An HTTP server with scripted responses that records its requests.
 
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -32,30 +32,33 @@ impl Request {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// Status line and body.
-    Say(&'static str, String),
+    Send(&'static str, String),
     Redirect(String),
-    /// No answer; the connection stays open.
-    Silence,
+    /// No response; the connection stays open.
+    Hang,
 }
 
 impl HttpServer {
-    /// Gives these answers in order; the last one repeats.
-    pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+    /// Sends these responses in order; the last one repeats.
+    pub(crate) async fn responding(responses: impl IntoIterator<Item = Response>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
-        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+        let mut responses: VecDeque<Response> = responses.into_iter().collect();
         let mut tasks = Tasks::new();
         tasks.spawn(async move {
             let mut held = Vec::new();
             while let Ok((mut socket, _)) = listener.accept().await {
                 let Some(request) = request(&mut socket).await else { continue };
                 let _ = sender.send(request);
-                let answer =
-                    if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-                let Some(text) = text(answer.unwrap()) else {
+                let response = if responses.len() > 1 {
+                    responses.pop_front()
+                } else {
+                    responses.front().cloned()
+                };
+                let Some(text) = text(response.unwrap()) else {
                     held.push(socket);
                     continue;
                 };
@@ -66,7 +69,7 @@ impl HttpServer {
         Self { address, requests, _tasks: tasks }
     }
 
-    /// Answers with 200 over TLS; also returns its certificate.
+    /// Responds with 200 over TLS; also returns its certificate.
     pub(crate) async fn over_tls() -> (Self, String) {
         let (acceptor, certificate) = certificate::acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -78,8 +81,8 @@ impl HttpServer {
                 let Ok(mut socket) = acceptor.accept(socket).await else { continue };
                 let Some(request) = request(&mut socket).await else { continue };
                 let _ = sender.send(request);
-                let answer = text(Answer::Say("200 OK", String::new())).unwrap();
-                let _ = socket.write_all(answer.as_bytes()).await;
+                let response = text(Response::Send("200 OK", String::new())).unwrap();
+                let _ = socket.write_all(response.as_bytes()).await;
                 let _ = socket.shutdown().await;
             }
         });
@@ -100,11 +103,11 @@ impl HttpServer {
     }
 }
 
-fn text(answer: Answer) -> Option<String> {
-    let (status, header, body) = match answer {
-        Answer::Say(status, body) => (status, String::new(), body),
-        Answer::Redirect(to) => ("302 Found", format!("location: {to}\r\n"), String::new()),
-        Answer::Silence => return None,
+fn text(response: Response) -> Option<String> {
+    let (status, header, body) = match response {
+        Response::Send(status, body) => (status, String::new(), body),
+        Response::Redirect(to) => ("302 Found", format!("location: {to}\r\n"), String::new()),
+        Response::Hang => return None,
     };
     let length = body.len();
     Some(format!(

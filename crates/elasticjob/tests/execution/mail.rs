@@ -1,7 +1,7 @@
 //! Alerts by mail: content and encryption.
 
 use elasticjob::{
-    execution::{Alerts, Failure, Notice, Routing, Transports},
+    execution::{AlertChannels, Alerts, Failure, Notice, Routing},
     job::Job,
     runtime::Tasks,
 };
@@ -28,22 +28,29 @@ fn job(server: &MailServer, use_ssl: &str) -> Job {
 }
 
 /// Sends an alert, waits until it was sent or given up, and returns the lines that the server received.
-async fn send_alert(server: &mut MailServer, job: &Job, transports: Transports) -> Vec<ClientLine> {
+async fn send_alert(
+    server: &mut MailServer,
+    job: &Job,
+    channels: AlertChannels,
+) -> Vec<ClientLine> {
     let mut tasks = Tasks::new();
-    let alerts = Alerts::start(transports, &mut tasks);
+    let alerts = Alerts::start(channels, &mut tasks);
     let failure = Failure::new("no <table>");
     let notice =
         Notice::of_job(job.name.clone(), &failure, "2026-03-29T02:00:00Z".parse().unwrap());
 
-    assert_eq!(alerts.tell(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
     server.received()
 }
 
-fn trusting_transports(server: &MailServer) -> Transports {
-    Transports { mail_roots: server.certificate.clone().into_bytes(), ..Transports::default() }
+fn trusting_channels(server: &MailServer) -> AlertChannels {
+    AlertChannels {
+        mail_roots: server.certificate.clone().into_bytes(),
+        ..AlertChannels::default()
+    }
 }
 
 fn position(lines: &[ClientLine], prefix: &str) -> Option<usize> {
@@ -53,10 +60,10 @@ fn position(lines: &[ClientLine], prefix: &str) -> Option<usize> {
 #[tokio::test]
 async fn mail_is_sent_over_implicit_tls() {
     let mut server = MailServer::start(TlsMode::Implicit).await;
-    let transports = trusting_transports(&server);
+    let channels = trusting_channels(&server);
     let job = job(&server, "true");
 
-    let lines = send_alert(&mut server, &job, transports).await;
+    let lines = send_alert(&mut server, &job, channels).await;
 
     assert!(lines.iter().all(|line| line.is_encrypted));
     let lines: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
@@ -83,10 +90,10 @@ async fn mail_is_sent_over_implicit_tls() {
 #[tokio::test]
 async fn offered_starttls_is_used_before_authentication() {
     let mut server = MailServer::start(TlsMode::StartTls).await;
-    let transports = trusting_transports(&server);
+    let channels = trusting_channels(&server);
     let job = job(&server, "false");
 
-    let lines = send_alert(&mut server, &job, transports).await;
+    let lines = send_alert(&mut server, &job, channels).await;
 
     let (starttls, password) =
         (position(&lines, "STARTTLS").unwrap(), position(&lines, "AUTH").unwrap());
@@ -99,7 +106,7 @@ async fn mail_is_sent_unencrypted_without_tls_like_java() {
     let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false");
 
-    let lines = send_alert(&mut server, &job, Transports::default()).await;
+    let lines = send_alert(&mut server, &job, AlertChannels::default()).await;
 
     assert!(position(&lines, "DATA").is_some());
 }
@@ -110,7 +117,7 @@ async fn untrusted_server_gets_no_password() {
         let mut server = MailServer::start(tls_mode).await;
         let job = job(&server, use_ssl);
 
-        let lines = send_alert(&mut server, &job, Transports::default()).await;
+        let lines = send_alert(&mut server, &job, AlertChannels::default()).await;
 
         assert_eq!(position(&lines, "AUTH"), None);
     }
@@ -121,7 +128,7 @@ async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
     let mut server = MailServer::start(TlsMode::Implicit).await;
     let job = job(&server, "true").prop("email.ssl.trust", "localhost").unwrap();
 
-    let lines = send_alert(&mut server, &job, Transports::default()).await;
+    let lines = send_alert(&mut server, &job, AlertChannels::default()).await;
 
     assert!(position(&lines, "DATA").is_some());
 }
@@ -130,11 +137,11 @@ async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
 async fn invalid_address_sends_nothing() {
     let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false").prop("email.to", "not an address").unwrap();
-    Log::listen();
+    Log::start_capture();
 
-    let sent = send_alert(&mut server, &job, Transports::default()).await;
+    let sent = send_alert(&mut server, &job, AlertChannels::default()).await;
 
     assert_eq!(sent, []);
-    let log = Log::read();
+    let log = Log::captured();
     assert!(log.contains("job failed") && log.contains("alert not sent"), "{log}");
 }

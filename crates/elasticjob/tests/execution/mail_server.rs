@@ -81,7 +81,7 @@ async fn serve(
     Ok(())
 }
 
-/// Answers until the client hangs up or asks for TLS; returns whether it asked.
+/// Responds until the client hangs up or requests TLS; returns whether it requested TLS.
 async fn converse(
     socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
     is_encrypted: bool,
@@ -98,7 +98,7 @@ async fn converse(
         let line = line.trim_end().to_owned();
         let _ = sender.send(ClientLine { text: line.clone(), is_encrypted });
         let word = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
-        let answer = match word.as_str() {
+        let response = match word.as_str() {
             _ if in_mail && line == "." => {
                 in_mail = false;
                 "250 taken\r\n"
@@ -115,7 +115,7 @@ async fn converse(
             "QUIT" => "221 bye\r\n",
             _ => "250 fine\r\n",
         };
-        socket.write_all(answer.as_bytes()).await?;
+        socket.write_all(response.as_bytes()).await?;
         socket.flush().await?;
         if word == "STARTTLS" {
             return Ok(true);

@@ -17,7 +17,7 @@ mod mail;
 #[cfg(feature = "email")]
 mod mail_server;
 #[cfg(any(feature = "http", feature = "email"))]
-#[path = "../ground/log.rs"]
+#[path = "../backends/log.rs"]
 mod log;
 #[cfg(feature = "http")]
 mod webhooks;

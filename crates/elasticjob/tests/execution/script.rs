@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    execution::{Guard, Handler, Lease, Outcome, Output, Script, Setting, Stream, attempt},
+    execution::{Guard, Handler, Lease, Outcome, Output, RunSettings, Script, Stream, attempt},
     job::{Job, Shard},
     runtime::CancelReason,
 };
@@ -53,7 +53,7 @@ impl Stage {
         let job = fixture::job(&[("script.command.line", &line)]);
         let (sender, lines) = mpsc::unbounded_channel();
         let setting =
-            Setting { lease, output: Arc::new(LineCollector(sender)), ..Setting::of(&job) };
+            RunSettings { lease, output: Arc::new(LineCollector(sender)), ..RunSettings::of(&job) };
         let handler = fixture::handler(&crate::script_work(), &setting);
         Self { job, lines, handler, folder }
     }
@@ -64,7 +64,7 @@ impl Stage {
 
     async fn run(&mut self, shard: Shard) -> Vec<String> {
         let run = tokio::time::timeout(PATIENCE, self.handler.run(shard));
-        assert_eq!(run.await.expect("it ends"), Ok(()));
+        assert_eq!(run.await.expect("the script ends"), Ok(()));
         let mut printed = Vec::new();
         while let Ok((_, line)) = self.lines.try_recv() {
             printed.push(line);
@@ -72,14 +72,14 @@ impl Stage {
         printed
     }
 
-    async fn fails(&self) -> String {
+    async fn failure(&self) -> String {
         let run = tokio::time::timeout(PATIENCE, self.handler.run(self.shard()));
-        run.await.expect("it ends").unwrap_err().to_string()
+        run.await.expect("the script ends").unwrap_err().to_string()
     }
 
     pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(PATIENCE, self.lines.recv());
-        line.await.expect("it prints").unwrap().1
+        line.await.expect("the script prints a line").unwrap().1
     }
 }
 
@@ -89,14 +89,14 @@ pub(crate) struct Process(pub(crate) Pid, OwnedFd);
 impl Process {
     pub(crate) fn numbered(line: &str) -> Self {
         let pid = Pid::from_raw(line.parse().unwrap()).unwrap();
-        Self(pid, pidfd_open(pid, PidfdFlags::empty()).expect("it lives"))
+        Self(pid, pidfd_open(pid, PidfdFlags::empty()).expect("the process is alive"))
     }
 
-    pub(crate) fn ends_within(&self, patience: Duration) -> bool {
-        let patience = Timespec::try_from(patience).unwrap();
-        let look = || poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience));
+    pub(crate) fn ends_within(&self, timeout: Duration) -> bool {
+        let timeout = Timespec::try_from(timeout).unwrap();
+        let poll_once = || poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&timeout));
         // Every child that exits raises SIGCHLD, which interrupts the call.
-        retry_on_intr(look).unwrap() == 1
+        retry_on_intr(poll_once).unwrap() == 1
     }
 }
 
@@ -164,7 +164,7 @@ async fn shell_property_runs_command_in_shell() {
 async fn failure_has_exit_code_and_end_of_stderr() {
     let stage = Stage::with("seq 1 50 >&2; echo noise; echo 'disk full' >&2; exit 3", "");
 
-    let message = stage.fails().await;
+    let message = stage.failure().await;
 
     assert!(message.starts_with("sh exited with code 3: 42\n"), "{message}");
     assert!(message.ends_with("50\ndisk full"), "{message}");
@@ -172,12 +172,12 @@ async fn failure_has_exit_code_and_end_of_stderr() {
 
 #[tokio::test]
 async fn signal_fails_shard() {
-    assert_eq!(Stage::with("kill -9 $$", "").fails().await, "sh was killed by signal 9");
+    assert_eq!(Stage::with("kill -9 $$", "").failure().await, "sh was killed by signal 9");
 }
 
 #[tokio::test]
 async fn script_that_cannot_start_fails_with_reason() {
-    for (line, why) in [
+    for (line, reason) in [
         ("/no/such/program", "cannot start /no/such/program: No such file"),
         ("sh 'x", "a quote is not closed"),
         (" ", "script.command.line is missing"),
@@ -186,7 +186,7 @@ async fn script_that_cannot_start_fails_with_reason() {
 
         let failure = fixture::run(&crate::script_work(), &job, 0).await.unwrap_err();
 
-        assert!(failure.to_string().contains(why), "{failure}");
+        assert!(failure.to_string().contains(reason), "{failure}");
     }
 }
 
@@ -231,7 +231,7 @@ impl Stage {
         while family.len() < 5 {
             tokio::select! {
                 line = self.line() => family.push(Process::numbered(&line)),
-                _ = &mut *run => panic!("it ended by itself"),
+                _ = &mut *run => panic!("the script ended early"),
             }
         }
         family
@@ -256,7 +256,7 @@ async fn cancel_kills_all_processes() {
     let family = stage.family(&mut run).await;
 
     cancel.cancel(CancelReason::LeaseLost);
-    let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
+    let failure = tokio::time::timeout(PATIENCE, run).await.expect("the script ends").unwrap_err();
 
     assert_eq!(failure.to_string(), "sh was stopped: the lease was lost");
     assert_eq!(survivors(&family), []);
@@ -302,7 +302,7 @@ async fn script_can_clean_up_on_sigterm() {
     let mut run = Box::pin(handler.run(shard));
     tokio::select! {
         line = stage.line() => assert_eq!(line, "ready"),
-        _ = &mut run => panic!("it ended by itself"),
+        _ = &mut run => panic!("the script ended early"),
     }
 
     cancel.cancel(CancelReason::Requested);
@@ -324,18 +324,19 @@ async fn script_with_closed_output_can_clean_up_on_sigterm() {
     stage.job = fixture::job(&[("script.command.line", &line)]);
     let (sender, lines) = mpsc::unbounded_channel();
     stage.lines = lines;
-    let setting = Setting { output: Arc::new(LineCollector(sender)), ..Setting::of(&stage.job) };
+    let setting =
+        RunSettings { output: Arc::new(LineCollector(sender)), ..RunSettings::of(&stage.job) };
     let handler = fixture::handler(&crate::script_work(), &setting);
     let shard = stage.shard();
     let cancel = shard.cancel().clone();
     let mut run = Box::pin(handler.run(shard));
     tokio::select! {
         line = stage.line() => assert_eq!(line, "ready"),
-        _ = &mut run => panic!("it ended by itself"),
+        _ = &mut run => panic!("the script ended early"),
     }
 
     cancel.cancel(CancelReason::Requested);
-    let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
+    let failure = tokio::time::timeout(PATIENCE, run).await.expect("the script ends").unwrap_err();
 
     assert_eq!(failure.to_string(), "sh was stopped: on request");
     assert!(tidied.exists());
@@ -349,11 +350,11 @@ async fn script_ends_when_its_output_is_closed() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let line = format!("sh {} {}", stage.folder.path().join("script.sh").display(), pipe.display());
     stage.job = fixture::job(&[("script.command.line", &line)]);
-    let handler = fixture::handler(&crate::script_work(), &Setting::of(&stage.job));
+    let handler = fixture::handler(&crate::script_work(), &RunSettings::of(&stage.job));
 
     let run = async {
         handler.run(stage.shard()).await.unwrap();
-        order.lock().unwrap().push("over");
+        order.lock().unwrap().push("ended");
     };
     let release = async {
         // Opening a pipe blocks until the other end is open, so the background child has started.
@@ -366,7 +367,7 @@ async fn script_ends_when_its_output_is_closed() {
     };
     tokio::join!(run, release);
 
-    assert_eq!(*order.lock().unwrap(), ["released", "over"]);
+    assert_eq!(*order.lock().unwrap(), ["released", "ended"]);
 }
 
 #[test]

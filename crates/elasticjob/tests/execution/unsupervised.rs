@@ -33,7 +33,7 @@ async fn supervisor_lines(prepare: impl FnOnce(Node) -> Node) -> Vec<String> {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    let _here = tracing::subscriber::set_default(subscriber);
+    let _guard = tracing::subscriber::set_default(subscriber);
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry: Arc<dyn Registry> = Arc::new(server.join("shop".parse().unwrap()).await.unwrap());
     let (mut one, mut other) = (fixture::job(&[]), fixture::job(&[]));
@@ -51,7 +51,7 @@ async fn missing_supervisor_is_logged_once_with_hint() {
     let lines = supervisor_lines(|node| node).await;
 
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("elasticjob::execution::supervise_if_asked()"), "{lines:?}");
+    assert!(lines[0].contains("elasticjob::execution::supervise_if_requested()"), "{lines:?}");
     assert!(lines[0].contains("Node::supervisor"), "{lines:?}");
 }
 

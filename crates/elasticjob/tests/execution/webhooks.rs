@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{Alerts, HttpClient, Notice, Outcome, Routing, Transports},
+    execution::{AlertChannels, Alerts, HttpClient, Notice, Outcome, Routing},
     job::Job,
     runtime::Tasks,
 };
@@ -11,33 +11,35 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{self, PATIENCE},
-    http_server::{Answer, HttpServer, Request},
+    http_server::{HttpServer, Request, Response},
     log::Log,
 };
 
 const TEXT: &str = "Job '报表' exception occur in job processing, caused by no \"table\"\n\
                     at 2026-03-29T02:00:01Z, shard 1, run 报表/1774749600000, after 3 attempts";
 
-fn accepted() -> Answer {
-    Answer::Say("200 OK", r#"{"errcode":0,"errmsg":"ok"}"#.into())
+fn accepted() -> Response {
+    Response::Send("200 OK", r#"{"errcode":0,"errmsg":"ok"}"#.into())
 }
 
 /// Sends an alert, waits until it was sent or given up, and returns the log.
 async fn send_alert(job: &Job) -> String {
-    Log::listen();
-    let transports =
-        Transports { http_client: Arc::new(HttpClient::new().no_proxy()), ..Transports::default() };
+    Log::start_capture();
+    let channels = AlertChannels {
+        http_client: Arc::new(HttpClient::new().no_proxy()),
+        ..AlertChannels::default()
+    };
     let mut tasks = Tasks::new();
-    let alerts = Alerts::start(transports, &mut tasks);
+    let alerts = Alerts::start(channels, &mut tasks);
     let outcome = Outcome::Failed { message: "no \"table\"".into(), attempts: 3 };
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
     let notice = Notice::of_shard(&fixture::shard(job, 1), &outcome, at).unwrap();
 
-    assert_eq!(alerts.tell(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
-    Log::read()
+    Log::captured()
 }
 
 fn body(request: &Request) -> Value {
@@ -47,7 +49,7 @@ fn body(request: &Request) -> Value {
 
 #[tokio::test]
 async fn wechat_gets_text_message() {
-    let mut server = HttpServer::answering([accepted()]).await;
+    let mut server = HttpServer::responding([accepted()]).await;
     let job = fixture::job(&[("wechat.webhook", &server.url("/send?key=42"))]).alert("WECHAT");
 
     let log = send_alert(&job).await;
@@ -60,7 +62,7 @@ async fn wechat_gets_text_message() {
 
 #[tokio::test]
 async fn dingtalk_gets_keyword_and_signature() {
-    let mut server = HttpServer::answering([accepted()]).await;
+    let mut server = HttpServer::responding([accepted()]).await;
     let job = fixture::job(&[
         ("dingtalk.webhook", &server.url("/send?access_token=42")),
         ("dingtalk.keyword", "ALARM "),
@@ -80,7 +82,8 @@ async fn dingtalk_gets_keyword_and_signature() {
 
 #[tokio::test]
 async fn webhook_gets_all_fields() {
-    let mut server = HttpServer::answering([Answer::Say("204 No Content", String::new())]).await;
+    let mut server =
+        HttpServer::responding([Response::Send("204 No Content", String::new())]).await;
     let job = fixture::job(&[("elasticjob.webhook.url", &server.url("/hook"))]).alert("WEBHOOK");
 
     let log = send_alert(&job).await;
@@ -102,23 +105,23 @@ async fn webhook_gets_all_fields() {
 
 #[tokio::test]
 async fn failed_delivery_is_logged_without_secrets() {
-    for (answer, why) in [
+    for (response, reason) in [
         (
-            Answer::Say("200 OK", r#"{"errcode":310000,"errmsg":"sign not match"}"#.into()),
+            Response::Send("200 OK", r#"{"errcode":310000,"errmsg":"sign not match"}"#.into()),
             "sign not match",
         ),
-        (Answer::Say("200 OK", "<html>".into()), "errcode null"),
-        (Answer::Say("404 Not Found", String::new()), "404 Not Found"),
-        (Answer::Silence, "timed out"),
+        (Response::Send("200 OK", "<html>".into()), "errcode null"),
+        (Response::Send("404 Not Found", String::new()), "404 Not Found"),
+        (Response::Hang, "timed out"),
     ] {
-        let server = HttpServer::answering([answer]).await;
+        let server = HttpServer::responding([response]).await;
         let url = server.url("/hunter2/send?key=hunter2");
         let job =
             fixture::job(&[("wechat.webhook", &url), ("wechat.readTimeoutMilliseconds", "50")]);
 
         let log = send_alert(&job.alert("WECHAT")).await;
 
-        assert!(log.contains("alert not sent") && log.contains(why), "{log}");
+        assert!(log.contains("alert not sent") && log.contains(reason), "{log}");
         assert!(!log.contains("hunter2"), "{log}");
     }
 }

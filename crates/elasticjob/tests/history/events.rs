@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use elasticjob::{
     Job, Shard,
-    history::{Cut, Ended, Ending, Event, Line, Printed, Source, Started, Status, StatusState},
-    job::{Attempt, FencingToken, Fire, Reason, RunId, TaskId},
+    history::{
+        AttemptEnded, AttemptStarted, Ending, Event, Line, OutputCut, OutputPrinted, Source,
+        Status, StatusState,
+    },
+    job::{Attempt, FencingToken, Fire, RunId, RunReason, TaskId},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -61,7 +64,7 @@ impl SampleAttempt {
         Self { late, ..self.clone() }
     }
 
-    pub(crate) fn again(&self, reason: Reason, token: i64) -> Self {
+    pub(crate) fn again(&self, reason: RunReason, token: i64) -> Self {
         Self { attempt: self.attempt.next(reason), token, ..self.clone() }
     }
 
@@ -88,13 +91,13 @@ impl SampleAttempt {
         Shard::of(&job, &fire, self.task(), self.item, token).attempt(self.attempt)
     }
 
-    fn start(&self) -> Arc<Started> {
+    fn start(&self) -> Arc<AttemptStarted> {
         let source = match &self.trigger {
             Some((_, by)) => Source::Trigger { by: by.clone() },
             None => Source::Schedule,
         };
         let at = self.due + SignedDuration::from_millis(self.late);
-        Arc::new(Started::of(&self.shard(), source, "machine".into(), at))
+        Arc::new(AttemptStarted::of(&self.shard(), source, "machine".into(), at))
     }
 
     pub(crate) fn started(&self) -> Event {
@@ -105,7 +108,7 @@ impl SampleAttempt {
     pub(crate) fn ended(&self, took: i64, ending: Ending) -> Event {
         let started = self.start();
         let at = started.at + SignedDuration::from_millis(took);
-        Event::Ended(Ended { started, at, ending })
+        Event::Ended(AttemptEnded { started, at, ending })
     }
 
     pub(crate) fn status(&self, state: StatusState, message: &str) -> Event {
@@ -122,7 +125,7 @@ impl SampleAttempt {
         let shard = self.shard();
         let at = self.due + SignedDuration::from_secs(i64::from(part));
         let line = |text: &&str| Line { at, stream: "stdout", text: (*text).to_owned() };
-        Event::Printed(Printed {
+        Event::Printed(OutputPrinted {
             id: elasticjob::history::AttemptId::of(&shard),
             run: shard.run,
             item: shard.item,
@@ -135,7 +138,7 @@ impl SampleAttempt {
     pub(crate) fn cut(&self, from: u32, to: u32) -> Event {
         let shard = self.shard();
         let id = elasticjob::history::AttemptId::of(&shard);
-        Event::Cut(Cut { id, run: shard.run, item: shard.item, from, to, bytes: 99 })
+        Event::Cut(OutputCut { id, run: shard.run, item: shard.item, from, to, bytes: 99 })
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use elasticjob::{
     admin::{Admin, Topic},
     coordination::tree::JobTree,
-    history::{Ending, Event, Missed, Sink, Why},
-    job::{Job, Reason},
-    registry::{Create, Registry, memory::MemoryServer, plant},
+    history::{Ending, Event, FiresMissed, MissedReason, Sink},
+    job::{Job, RunReason},
+    registry::{Create, Registry, ensure_path, memory::MemoryServer},
     runtime::SystemClock,
 };
 
@@ -22,23 +22,23 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         MemoryServer::new(Arc::new(SystemClock)).join("shop".parse().unwrap()).await.unwrap();
     let job = Job::named("settle").unwrap().cron("0 0 * * * ?").unwrap().shards(2);
     let tree = JobTree::new(registry.namespace(), &job.name).unwrap();
-    plant(&registry, tree.root()).await.unwrap();
+    ensure_path(&registry, tree.root()).await.unwrap();
     registry.create(Create::persistent(&tree.config(), job.to_yaml())).await.unwrap();
-    let admin = Admin::on(Arc::new(registry));
+    let admin = Admin::new(Arc::new(registry));
     let lost = SampleAttempt::of("settle", 0);
-    let again = lost.on("10.0.0.8@-@12-00000002").again(Reason::Failover, 200).late(9_000);
+    let again = lost.on("10.0.0.8@-@12-00000002").again(RunReason::Failover, 200).late(9_000);
     let failed = lost.item(1);
     let an_hour = 3_600_000;
-    let missed = Event::Missed(Missed {
+    let missed = Event::Missed(FiresMissed {
         job: job.name.clone(),
         first: after(an_hour),
         last: after(2 * an_hour),
         count: 2,
-        why: Why::NobodyThere,
+        why: MissedReason::NobodyThere,
         at: after(3 * an_hour),
     });
     store
-        .keep(&[
+        .store(&[
             lost.started(),
             again.started(),
             again.ended(40, Ending::Done),
@@ -49,10 +49,11 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         .await
         .unwrap();
     let at = async |millis| {
-        let explained = admin.explain_with(&store, &job.name, None, Some(after(millis))).await;
+        let explained =
+            admin.explain_with_history(&store, &job.name, None, Some(after(millis))).await;
         let findings = explained.unwrap().findings.into_iter();
-        let attempt = findings.filter(|finding| finding.topic == Topic::Remembered);
-        attempt.map(|finding| (finding.shard, finding.says)).collect::<Vec<_>>()
+        let attempt = findings.filter(|finding| finding.topic == Topic::History);
+        attempt.map(|finding| (finding.shard, finding.message)).collect::<Vec<_>>()
     };
 
     let ran = at(60_000).await;
@@ -63,15 +64,15 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         ran[1].1.contains("attempt 2 (failover)") && ran[1].1.contains("9000 ms late"),
         "{ran:?}"
     );
-    assert!(ran[1].1.contains("on 10.0.0.8@-@12-00000002 and was done after 40 ms"), "{ran:?}");
-    assert!(ran[2].1.ends_with("and was failed after 5 ms: no such order"), "{ran:?}");
+    assert!(ran[1].1.contains("on 10.0.0.8@-@12-00000002 and ended after 40 ms: done"), "{ran:?}");
+    assert!(ran[2].1.ends_with("and ended after 5 ms: failed: no such order"), "{ran:?}");
     assert_eq!(
         ran.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(),
         [Some(0), Some(0), Some(1)]
     );
     let missed = at(2 * an_hour).await;
     assert!(
-        missed[0].1.contains("2 fires not run") && missed[0].1.contains("nobody there"),
+        missed[0].1.contains("2 missed fires") && missed[0].1.contains("no instance was running"),
         "{missed:?}"
     );
     assert!(at(-10 * an_hour).await[0].1.contains("has nothing"));

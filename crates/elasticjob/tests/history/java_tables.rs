@@ -83,7 +83,7 @@ pub(crate) async fn java_rows_are_listed(database: &TestDatabase) {
     database.execute(&rows(database.kind, false)).await;
 
     let store = database.open().await;
-    store.keep(&done("settle", 0, 5)).await.unwrap();
+    store.store(&done("settle", 0, 5)).await.unwrap();
 
     let runs = store.runs(&RunFilter::default()).await.unwrap().rows;
     let actual: Vec<_> = runs.iter().map(|run| (&*run.job_name, run.state)).collect();
@@ -113,10 +113,10 @@ pub(crate) async fn java_rows_are_listed(database: &TestDatabase) {
 pub(crate) async fn java_queries_find_our_rows(database: &TestDatabase) {
     let store = database.open().await;
     let attempt = SampleAttempt::of("settle", 0);
-    store.keep(&done("settle", 0, 5)).await.unwrap();
-    store.keep(&failed("settle", 60_000, "no")).await.unwrap();
+    store.store(&done("settle", 0, 5)).await.unwrap();
+    store.store(&failed("settle", 60_000, "no")).await.unwrap();
     store
-        .keep(&[attempt.status(StatusState::Staging, "Job 'settle' execute begin.")])
+        .store(&[attempt.status(StatusState::Staging, "Job 'settle' execute begin.")])
         .await
         .unwrap();
     let is_success = if database.kind == Kind::Postgres { "is_success" } else { "is_success = 1" };
@@ -167,8 +167,8 @@ pub(crate) async fn exhausted_auto_increment_is_widened(database: &TestDatabase)
 
     let mut events = done("settle", 0, 5);
     events.push(SampleAttempt::of("settle", 0).status(StatusState::Running, ""));
-    store.keep(&events).await.unwrap();
-    store.keep(&done("settle", 1000, 5)).await.unwrap();
+    store.store(&events).await.unwrap();
+    store.store(&done("settle", 1000, 5)).await.unwrap();
 
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
 }

@@ -18,14 +18,14 @@ pub(crate) async fn several_processes_can_open_at_once(database: &TestDatabase) 
         opening.spawn(async move { Store::open(&url).await.map(|_| ()) });
     }
 
-    for answer in opening.join_all().await {
-        answer.unwrap();
+    for result in opening.join_all().await {
+        result.unwrap();
     }
     assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
 }
 
 pub(crate) async fn reopening_changes_nothing(database: &TestDatabase) {
-    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    database.open().await.store(&done("settle", 0, 5)).await.unwrap();
 
     let again = database.open().await;
 
@@ -82,7 +82,7 @@ pub(crate) async fn reader_can_query_without_newest_index(database: &TestDatabas
 
 /// Stores a run in tables of an earlier version.
 async fn create_older_tables(database: &TestDatabase) {
-    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    database.open().await.store(&done("settle", 0, 5)).await.unwrap();
     database.drop_index("ELASTICJOB_MISSED", "ELASTICJOB_MISSED_JOB").await;
     database.execute("UPDATE ELASTICJOB_SCHEMA SET version = 1").await;
 }
@@ -157,11 +157,11 @@ pub(crate) async fn missing_create_right_is_reported(database: &TestDatabase) {
 }
 
 pub(crate) async fn reader_can_query_but_not_write(database: &TestDatabase) {
-    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    database.open().await.store(&done("settle", 0, 5)).await.unwrap();
     database.allow_reading().await;
 
     let reader = Store::open(&database.restricted_url.parse().unwrap()).await.unwrap();
-    let refused = reader.keep(&done("settle", 1000, 5)).await.unwrap_err();
+    let refused = reader.store(&done("settle", 1000, 5)).await.unwrap_err();
 
     assert_eq!(reader.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
     assert!(matches!(refused, SinkError::Refused(_)), "{refused:?}");

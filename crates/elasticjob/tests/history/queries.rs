@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use elasticjob::history::{
-    Ending, Event, ExecutionFilter, Missed, Named, RunFilter, RunState, Sink, Span, StatusState,
-    Store, TraceFilter, Why,
+    Ending, Event, ExecutionFilter, FiresMissed, MissedReason, NameKind, RunFilter, RunState, Sink,
+    Span, StatusState, Store, TraceFilter,
 };
 use jiff::SignedDuration;
 
@@ -22,7 +22,7 @@ pub(crate) async fn pages_continue_without_gaps_or_duplicates(database: &TestDat
     let store = database.open().await;
     // Many runs with the same time, and some executions without a run.
     for run in 0..10 {
-        store.keep(&done(&format!("job-{run}"), (run % 3) * 1000, 5)).await.unwrap();
+        store.store(&done(&format!("job-{run}"), (run % 3) * 1000, 5)).await.unwrap();
     }
     database.execute("UPDATE JOB_EXECUTION_LOG SET run_id = NULL WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
     database
@@ -63,14 +63,14 @@ pub(crate) async fn pages_continue_without_gaps_or_duplicates(database: &TestDat
 
 pub(crate) async fn runs_are_filtered(database: &TestDatabase) {
     let store = database.open().await;
-    store.keep(&done("settle", 0, 5)).await.unwrap();
-    store.keep(&failed("settle", 10_000, "no")).await.unwrap();
+    store.store(&done("settle", 0, 5)).await.unwrap();
+    store.store(&failed("settle", 10_000, "no")).await.unwrap();
     store
-        .keep(&[SampleAttempt::of("report", 20_000).on("10.0.0.8@-@1-00000002").started()])
+        .store(&[SampleAttempt::of("report", 20_000).on("10.0.0.8@-@1-00000002").started()])
         .await
         .unwrap();
     let triggered = SampleAttempt::of("report", 0).late(30_000).triggered(7, Some("jane"));
-    store.keep(&[triggered.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
+    store.store(&[triggered.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
     let [succeeded, failing, running] = [
         SampleAttempt::of("settle", 0).run().to_string(),
         SampleAttempt::of("settle", 10_000).run().to_string(),
@@ -108,18 +108,18 @@ pub(crate) async fn runs_are_filtered(database: &TestDatabase) {
 
 pub(crate) async fn executions_and_traces_are_filtered(database: &TestDatabase) {
     let store = database.open().await;
-    store.keep(&done("settle", 0, 5)).await.unwrap();
-    store.keep(&failed("report", 10_000, "no")).await.unwrap();
+    store.store(&done("settle", 0, 5)).await.unwrap();
+    store.store(&failed("report", 10_000, "no")).await.unwrap();
     let attempt = SampleAttempt::of("settle", 0);
     store
-        .keep(&[
+        .store(&[
             attempt.status(StatusState::Running, ""),
             attempt.status(StatusState::Finished, ""),
         ])
         .await
         .unwrap();
     store
-        .keep(&[SampleAttempt::of("report", 10_000).status(StatusState::Error, "no")])
+        .store(&[SampleAttempt::of("report", 10_000).status(StatusState::Error, "no")])
         .await
         .unwrap();
     let any = ExecutionFilter::default;
@@ -157,10 +157,10 @@ pub(crate) async fn figures_have_counts_durations_and_delays(database: &TestData
     for run in 0..100 {
         let attempt = SampleAttempt::of("settle", run * 1000).late(run);
         let ending = if run == 99 { Ending::Failed("no".to_owned()) } else { Ending::Done };
-        store.keep(&[attempt.ended(run + 1, ending)]).await.unwrap();
+        store.store(&[attempt.ended(run + 1, ending)]).await.unwrap();
     }
-    store.keep(&[SampleAttempt::of("settle", 100_000).started()]).await.unwrap();
-    store.keep(&done("report", 0, 5)).await.unwrap();
+    store.store(&[SampleAttempt::of("settle", 100_000).started()]).await.unwrap();
+    store.store(&done("report", 0, 5)).await.unwrap();
 
     let all = store.figures(&[], Span::since(noon())).await.unwrap();
     let settle = store.figures(&["settle"], Span::since(after(50_000))).await.unwrap();
@@ -182,10 +182,10 @@ pub(crate) async fn figures_have_counts_durations_and_delays(database: &TestData
 pub(crate) async fn overview_queries_cover_many_jobs(database: &TestDatabase) {
     let store = database.open().await;
     for run in 0..4 {
-        store.keep(&done("settle", run * 1000, 5)).await.unwrap();
+        store.store(&done("settle", run * 1000, 5)).await.unwrap();
     }
-    store.keep(&failed("a_b", 9000, "no")).await.unwrap();
-    store.keep(&done("axb", 0, 5)).await.unwrap();
+    store.store(&failed("a_b", 9000, "no")).await.unwrap();
+    store.store(&done("axb", 0, 5)).await.unwrap();
 
     let last = store.last_runs(&["settle", "never", "a_b"], 2).await.unwrap();
     let attempts = store.attempts(&last).await.unwrap();
@@ -198,19 +198,19 @@ pub(crate) async fn overview_queries_cover_many_jobs(database: &TestDatabase) {
     assert_eq!(attempts.len(), 5, "two shards of each successful run, one of the other");
     assert_eq!((tally.runs, tally.done, tally.failed, tally.late), (4, 3, 1, 4));
     assert_eq!(store.brief(&last[0].run_id).await.unwrap().as_ref(), Some(&last[0]));
-    assert_eq!(store.names(Named::ExecutedJob, "a_").await.unwrap(), ["a_b"]);
-    assert_eq!(store.names(Named::Ip, "10.").await.unwrap(), ["10.0.0.7"]);
-    assert!(store.names(Named::TracedJob, "%").await.unwrap().is_empty());
+    assert_eq!(store.names(NameKind::ExecutedJob, "a_").await.unwrap(), ["a_b"]);
+    assert_eq!(store.names(NameKind::Ip, "10.").await.unwrap(), ["10.0.0.7"]);
+    assert!(store.names(NameKind::TracedJob, "%").await.unwrap().is_empty());
 }
 
 pub(crate) async fn similar_failures_form_one_group(database: &TestDatabase) {
     let store = database.open().await;
     for run in 0..5 {
         let why = format!("order {run} not found\nat line {run}");
-        store.keep(&failed("settle", run * 1000, &why)).await.unwrap();
+        store.store(&failed("settle", run * 1000, &why)).await.unwrap();
     }
-    store.keep(&failed("settle", 9000, "connection refused")).await.unwrap();
-    store.keep(&failed("report", 9000, "order 7 not found")).await.unwrap();
+    store.store(&failed("settle", 9000, "connection refused")).await.unwrap();
+    store.store(&failed("report", 9000, "order 7 not found")).await.unwrap();
 
     let groups = store.failures(None, Span::default(), 2).await.unwrap();
     let of_report = store.failures(Some("report"), Span::since(noon()), 10).await.unwrap();
@@ -225,9 +225,9 @@ pub(crate) async fn similar_failures_form_one_group(database: &TestDatabase) {
 pub(crate) async fn buckets_count_runs_per_interval_and_state(database: &TestDatabase) {
     let store = database.open().await;
     for run in 0..4 {
-        store.keep(&done("settle", run * 1000, 5)).await.unwrap();
+        store.store(&done("settle", run * 1000, 5)).await.unwrap();
     }
-    store.keep(&failed("settle", 61_000, "no")).await.unwrap();
+    store.store(&failed("settle", 61_000, "no")).await.unwrap();
 
     let minutes =
         store.buckets(None, Span::since(noon()), SignedDuration::from_mins(1)).await.unwrap();
@@ -241,15 +241,15 @@ pub(crate) async fn buckets_count_runs_per_interval_and_state(database: &TestDat
 
 pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
     let store = database.open().await;
-    let missed = Event::Missed(Missed {
+    let missed = Event::Missed(FiresMissed {
         job: "settle".parse().unwrap(),
         first: noon(),
         last: after(5000),
         count: 6,
-        why: Why::NobodyThere,
+        why: MissedReason::NobodyThere,
         at: after(6000),
     });
-    store.keep(&[missed.clone(), missed]).await.unwrap();
+    store.store(&[missed.clone(), missed]).await.unwrap();
 
     let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
 
@@ -262,15 +262,21 @@ pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
 
 pub(crate) async fn gap_reported_by_several_instances_is_stored_once(database: &TestDatabase) {
     let store = database.open().await;
-    let gap = |last: i64, count: u64, why: Why| {
+    let gap = |last: i64, count: u64, why: MissedReason| {
         let (job, first, last, at) =
             ("settle".parse().unwrap(), noon(), after(last), after(last + 1000));
-        Event::Missed(Missed { job, first, last, count, why, at })
+        Event::Missed(FiresMissed { job, first, last, count, why, at })
     };
     // Each instance checked at another time, in the same batch or another.
-    store.keep(&[gap(5000, 6, Why::NobodyThere), gap(4000, 5, Why::NobodyThere)]).await.unwrap();
-    store.keep(&[gap(7000, 8, Why::NobodyThere)]).await.unwrap();
-    store.keep(&[gap(5000, 6, Why::NobodyThere), gap(0, 1, Why::Skipped)]).await.unwrap();
+    store
+        .store(&[gap(5000, 6, MissedReason::NobodyThere), gap(4000, 5, MissedReason::NobodyThere)])
+        .await
+        .unwrap();
+    store.store(&[gap(7000, 8, MissedReason::NobodyThere)]).await.unwrap();
+    store
+        .store(&[gap(5000, 6, MissedReason::NobodyThere), gap(0, 1, MissedReason::Skipped)])
+        .await
+        .unwrap();
 
     let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
 

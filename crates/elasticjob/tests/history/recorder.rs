@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        Counts, Ending, Event, HistoryUrl, OutputPosition, Recorder, Recording, Retention,
-        RunFilter, Store, Worth,
+        Counts, Ending, Event, HistoryUrl, Importance, OutputPosition, Recorder, Recording,
+        Retention, RunFilter, Store,
     },
     runtime::{SystemClock, SystemRandomness, Tasks},
 };
@@ -46,7 +46,7 @@ pub(crate) async fn only_events_too_large_for_database_are_dropped(database: &Te
     let counts = record(&database.url(), events).await;
 
     let has_limit = database.kind == Kind::MariaDb;
-    assert_eq!(counts.dropped(Worth::Output), u64::from(has_limit), "{counts:?}");
+    assert_eq!(counts.dropped(Importance::Output), u64::from(has_limit), "{counts:?}");
     assert_eq!(counts.recorded, if has_limit { 9 } else { 10 });
     let store = database.open().await;
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
@@ -71,7 +71,7 @@ pub(crate) async fn dropped_tables_are_created_again(database: &TestDatabase) {
     let recorder = Recorder::new().database(database.url(), Retention::default());
     let recorder = recorder.batch(10, Duration::from_millis(10));
     let recording = start(recorder, &mut tasks);
-    let kept = async |events: Vec<Event>| {
+    let record_all = async |events: Vec<Event>| {
         let until = recording.counts()[0].1.recorded + events.len() as u64;
         for event in events {
             recording.record(event);
@@ -84,11 +84,11 @@ pub(crate) async fn dropped_tables_are_created_again(database: &TestDatabase) {
         tokio::time::timeout(Duration::from_secs(30), all).await.expect("the events are stored");
     };
 
-    kept(done("before", 0, 5)).await;
+    record_all(done("before", 0, 5)).await;
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG", "ELASTICJOB_RUN"] {
         database.execute(&format!("DROP TABLE {table}")).await;
     }
-    kept(done("after", 0, 5)).await;
+    record_all(done("after", 0, 5)).await;
 
     let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["after"]);
@@ -137,19 +137,20 @@ pub(crate) async fn unsupported_character_changes_only_its_message(database: &Te
 
 pub(crate) async fn spilled_events_go_to_their_own_database_only(database: &TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let away: HistoryUrl = format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
+    let unreachable: HistoryUrl =
+        format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
     let record_into = async |url: &HistoryUrl, events: Vec<Event>| {
         let recorder = Recorder::new().database(url.clone(), Retention::default());
         record_with(recorder.spill(folder.path()), events).await
     };
 
-    let waits = record_into(&away, done("elsewhere", 0, 5)).await;
-    let kept = record_into(&database.url(), done("here", 0, 5)).await;
-    let still = record_into(&away, Vec::new()).await;
+    let spilled = record_into(&unreachable, done("elsewhere", 0, 5)).await;
+    let recorded = record_into(&database.url(), done("here", 0, 5)).await;
+    let still = record_into(&unreachable, Vec::new()).await;
 
-    assert_eq!((waits.recorded, waits.spilled), (0, 4));
-    assert_eq!(kept.recorded, 4);
-    assert_eq!(still.spill_bytes, waits.spill_bytes, "it still waits for its own database");
+    assert_eq!((spilled.recorded, spilled.spilled), (0, 4));
+    assert_eq!(recorded.recorded, 4);
+    assert_eq!(still.spill_bytes, spilled.spill_bytes, "events still wait for their own database");
     let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["here"]);
 }

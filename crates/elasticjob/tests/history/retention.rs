@@ -28,7 +28,7 @@ pub(crate) async fn old_runs_are_deleted_and_failures_kept_longer(database: &Tes
     events.extend(failed("failed", -89 * DAY, "no"));
     events.extend(failed("failed-long-ago", -91 * DAY, "no"));
     events.push(SampleAttempt::of("never-ended", -91 * DAY).started());
-    store.keep(&events).await.unwrap();
+    store.store(&events).await.unwrap();
 
     let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
     let again = store.prune(&Retention::default(), noon()).await.unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn old_orphans_are_deleted(database: &TestDatabase) {
         failed_then.printed(0, &["no"]),
         failed_then.cut(1, 2),
     ]);
-    store.keep(&events).await.unwrap();
+    store.store(&events).await.unwrap();
 
     let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
 
@@ -83,7 +83,7 @@ pub(crate) async fn orphans_are_deleted_in_several_steps(database: &TestDatabase
         let attempt = SampleAttempt::of("busy", -40 * DAY + fire * 1000);
         events.extend([attempt.status(StatusState::Staging, ""), attempt.printed(0, &["late"])]);
     }
-    store.keep(&events).await.unwrap();
+    store.store(&events).await.unwrap();
 
     let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
 
@@ -100,7 +100,7 @@ pub(crate) async fn only_last_runs_of_each_job_are_kept(database: &TestDatabase)
         events.extend(failed("settle", run * 1000 + 1, "no"));
     }
     events.extend(done("report", 0, 5));
-    store.keep(&events).await.unwrap();
+    store.store(&events).await.unwrap();
     let mut retention = Retention::default();
     retention.runs_per_job = NonZeroU32::new(10).unwrap();
 

@@ -2,10 +2,10 @@
 
 use elasticjob::{
     history::{
-        AttemptId, Cut, Ending, Event, Lost, OutputPosition, RunFilter, RunState, Sink,
-        StatusState, TraceFilter,
+        AttemptId, AttemptLost, Ending, Event, OutputCut, OutputPosition, RunFilter, RunState,
+        Sink, StatusState, TraceFilter,
     },
-    job::{FencingToken, Reason},
+    job::{FencingToken, RunReason},
 };
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -21,15 +21,15 @@ pub(crate) async fn run_state_follows_last_attempts_of_shards(database: &TestDat
     let id = zero.run().to_string();
     let run = async || store.run(&id).await.unwrap().unwrap().run;
 
-    store.keep(&[zero.started(), one.started()]).await.unwrap();
+    store.store(&[zero.started(), one.started()]).await.unwrap();
     let started = run().await;
-    store.keep(&[zero.ended(5, Ending::Done)]).await.unwrap();
-    store.keep(&[one.ended(30, Ending::Failed("no such order".to_owned()))]).await.unwrap();
+    store.store(&[zero.ended(5, Ending::Done)]).await.unwrap();
+    store.store(&[one.ended(30, Ending::Failed("no such order".to_owned()))]).await.unwrap();
     let failed = run().await;
-    let retry = one.again(Reason::Retry, 100).late(100);
-    store.keep(&[retry.started()]).await.unwrap();
+    let retry = one.again(RunReason::Retry, 100).late(100);
+    store.store(&[retry.started()]).await.unwrap();
     let retried = run().await;
-    store.keep(&[retry.ended(20, Ending::Done)]).await.unwrap();
+    store.store(&[retry.ended(20, Ending::Done)]).await.unwrap();
     let succeeded = run().await;
 
     let states = [&started, &failed, &retried, &succeeded].map(|run| run.state);
@@ -56,9 +56,9 @@ pub(crate) async fn duplicate_event_is_stored_once(database: &TestDatabase) {
     batch.push(attempt.printed(0, &["hello"]));
     batch.extend(batch.clone());
 
-    store.keep(&batch).await.unwrap();
+    store.store(&batch).await.unwrap();
     let before = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
-    store.keep(&batch).await.unwrap();
+    store.store(&batch).await.unwrap();
     let after = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
 
     assert_eq!(before, after);
@@ -70,8 +70,8 @@ pub(crate) async fn end_stored_before_start_stays(database: &TestDatabase) {
     let store = database.open().await;
     let attempt = SampleAttempt::of("settle", 0);
 
-    store.keep(&[attempt.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
-    store.keep(&[attempt.started()]).await.unwrap();
+    store.store(&[attempt.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
+    store.store(&[attempt.started()]).await.unwrap();
 
     let details = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
     let [execution] = &details.executions[..] else { panic!("{details:?}") };
@@ -83,10 +83,10 @@ pub(crate) async fn end_stored_before_start_stays(database: &TestDatabase) {
 pub(crate) async fn shard_completed_by_failover_is_done(database: &TestDatabase) {
     let store = database.open().await;
     let killed = SampleAttempt::of("settle", 0);
-    let taken = killed.on("10.0.0.8@-@1-00000002").again(Reason::Failover, 200).late(3000);
+    let taken = killed.on("10.0.0.8@-@1-00000002").again(RunReason::Failover, 200).late(3000);
 
     // The first attempt has no end.
-    store.keep(&[killed.started(), taken.started(), taken.ended(5, Ending::Done)]).await.unwrap();
+    store.store(&[killed.started(), taken.started(), taken.ended(5, Ending::Done)]).await.unwrap();
 
     let details = store.run(&killed.run().to_string()).await.unwrap().unwrap();
     assert_eq!(details.run.state, RunState::Done);
@@ -99,19 +99,19 @@ pub(crate) async fn shard_completed_by_failover_is_done(database: &TestDatabase)
 pub(crate) async fn taken_over_attempt_is_lost_until_its_late_end(database: &TestDatabase) {
     let store = database.open().await;
     let attempt = SampleAttempt::of("settle", 0);
-    let again = attempt.again(Reason::Failover, 200).on("10.0.0.8@-@1-00000002").late(5000);
+    let again = attempt.again(RunReason::Failover, 200).on("10.0.0.8@-@1-00000002").late(5000);
     let id = attempt.run().to_string();
     let outcomes = async || {
         let executions = store.run(&id).await.unwrap().unwrap().executions;
         executions.into_iter().map(|execution| execution.outcome).collect::<Vec<_>>()
     };
 
-    store.keep(&[attempt.started()]).await.unwrap();
-    store.keep(&[again.started()]).await.unwrap();
+    store.store(&[attempt.started()]).await.unwrap();
+    store.store(&[again.started()]).await.unwrap();
     let taken_over = outcomes().await;
-    store.keep(&[attempt.started(), again.ended(5, Ending::Done)]).await.unwrap();
+    store.store(&[attempt.started(), again.ended(5, Ending::Done)]).await.unwrap();
     let run = store.run(&id).await.unwrap().unwrap();
-    store.keep(&[attempt.ended(9000, Ending::Fenced)]).await.unwrap();
+    store.store(&[attempt.ended(9000, Ending::Fenced)]).await.unwrap();
 
     let lost = Some("lost".to_owned());
     assert_eq!(taken_over, [lost.clone(), None]);
@@ -125,7 +125,7 @@ pub(crate) async fn lost_event_marks_attempts_of_earlier_claims(database: &TestD
     let store = database.open().await;
     let (dead, other) = (SampleAttempt::of("settle", 0), SampleAttempt::of("settle", 0).item(1));
     let gone = |token: i64| {
-        Event::Lost(Lost {
+        Event::Lost(AttemptLost {
             run: dead.run(),
             item: 0,
             instance: "10.0.0.7@-@4711".parse().unwrap(),
@@ -136,13 +136,13 @@ pub(crate) async fn lost_event_marks_attempts_of_earlier_claims(database: &TestD
     let run = async || store.run(&dead.run().to_string()).await.unwrap().unwrap().run;
 
     // Another instance's event may arrive first.
-    store.keep(&[gone(i64::MAX)]).await.unwrap();
-    store.keep(&[dead.started(), other.started(), other.ended(5, Ending::Done)]).await.unwrap();
-    store.keep(&[gone(1)]).await.unwrap();
+    store.store(&[gone(i64::MAX)]).await.unwrap();
+    store.store(&[dead.started(), other.started(), other.ended(5, Ending::Done)]).await.unwrap();
+    store.store(&[gone(1)]).await.unwrap();
     let before = run().await.state;
-    store.keep(&[gone(i64::MAX)]).await.unwrap();
+    store.store(&[gone(i64::MAX)]).await.unwrap();
     let lost = run().await;
-    store.keep(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+    store.store(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
 
     assert_eq!(before, RunState::Running, "a later claim continues");
     assert_eq!((lost.state, lost.done, lost.failed), (RunState::Failed, 1, 1));
@@ -157,21 +157,21 @@ pub(crate) async fn open_attempt_is_lost_once_its_shard_starts_again(database: &
     let now = noon() + SignedDuration::from_mins(2);
     let run = async || store.run(&id).await.unwrap().unwrap().run;
     let succeeded = [other.started(), other.ended(5, Ending::Done)];
-    store.keep(&[&[dead.started()][..], &succeeded].concat()).await.unwrap();
+    store.store(&[&[dead.started()][..], &succeeded].concat()).await.unwrap();
 
     // Other jobs, and other shards of this job, do not matter.
     let next = SampleAttempt::of("settle", 60_000);
     store
-        .keep(&[SampleAttempt::of("ship", 60_000).started(), next.item(1).started()])
+        .store(&[SampleAttempt::of("ship", 60_000).started(), next.item(1).started()])
         .await
         .unwrap();
     let before = (store.mark_lost(now).await.unwrap(), run().await.state);
-    store.keep(&[next.started()]).await.unwrap();
+    store.store(&[next.started()]).await.unwrap();
     let too_soon = store.mark_lost(noon()).await.unwrap();
     let marked = (store.mark_lost(now).await.unwrap(), store.mark_lost(now).await.unwrap());
     let lost = run().await;
     let still = store.run(&next.run().to_string()).await.unwrap().unwrap().run;
-    store.keep(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+    store.store(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
 
     assert_eq!(before, (0, RunState::Running));
     assert_eq!((too_soon, marked), (0, (1, 0)));
@@ -190,8 +190,8 @@ pub(crate) async fn concurrent_writers_agree_on_run_state(database: &TestDatabas
             for run in 0..RUNS {
                 let mut attempt = SampleAttempt::of("settle", run * 1000).item(item);
                 attempt.shards = 4;
-                store.keep(&[attempt.started()]).await.unwrap();
-                store.keep(&[attempt.ended(5, Ending::Done)]).await.unwrap();
+                store.store(&[attempt.started()]).await.unwrap();
+                store.store(&[attempt.ended(5, Ending::Done)]).await.unwrap();
             }
         });
     }
@@ -222,7 +222,7 @@ pub(crate) async fn long_values_are_truncated_and_stored(database: &TestDatabase
     };
 
     store
-        .keep(&[
+        .store(&[
             attempt.ended(5, Ending::Failed(cause)),
             Event::Status(status),
             attempt.printed(0, &["nothing\0 at \"all\" \\ 🔥"]),
@@ -251,9 +251,9 @@ pub(crate) async fn output_can_be_read_while_run_continues(database: &TestDataba
         lines.into_iter().map(|line| format!("{}: {}", line.sharding_item, line.text)).collect()
     };
 
-    store.keep(&[zero.printed(0, &["a", "b"]), one.printed(0, &["c"])]).await.unwrap();
+    store.store(&[zero.printed(0, &["a", "b"]), one.printed(0, &["c"])]).await.unwrap();
     let first = store.output(&id, None, &OutputPosition::default()).await.unwrap();
-    store.keep(&[zero.printed(1, &["d"])]).await.unwrap();
+    store.store(&[zero.printed(1, &["d"])]).await.unwrap();
     let second = store.output(&id, None, &first.position).await.unwrap();
     let third = store.output(&id, None, &second.position).await.unwrap();
     let of_one = store.output(&id, Some(1), &OutputPosition::default()).await.unwrap();
@@ -269,7 +269,7 @@ pub(crate) async fn cut_output_is_noted_once_and_stays_deleted(database: &TestDa
     let attempt = SampleAttempt::of("settle", 0);
     let shard = attempt.shard();
     let cut = |to, bytes| {
-        Event::Cut(Cut {
+        Event::Cut(OutputCut {
             id: AttemptId::of(&shard),
             run: shard.run.clone(),
             item: 0,
@@ -281,9 +281,9 @@ pub(crate) async fn cut_output_is_noted_once_and_stays_deleted(database: &TestDa
     let parts: Vec<Event> =
         (0..5).map(|part| attempt.printed(part, &[&part.to_string()])).collect();
 
-    store.keep(&parts).await.unwrap();
-    store.keep(&[cut(3, 200), cut(4, 300)]).await.unwrap();
-    store.keep(&[parts[2].clone(), cut(3, 200)]).await.unwrap();
+    store.store(&parts).await.unwrap();
+    store.store(&[cut(3, 200), cut(4, 300)]).await.unwrap();
+    store.store(&[parts[2].clone(), cut(3, 200)]).await.unwrap();
 
     let output = store.output(&attempt.run().to_string(), None, &OutputPosition::default()).await;
     let lines = output.unwrap().lines;

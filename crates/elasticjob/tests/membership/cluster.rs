@@ -1,4 +1,4 @@
-//! Several instances in one job.
+//! A job with several instances, and the operations on it that the tests use.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -6,45 +6,45 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            self, BusyShards, Claimed, Ended, Ground as Soil, Joining, Member, News, Refused,
-            Request, Why,
+            self, BusyShards, Claimed, Ended, Ground as Environment, Joining, Member, News,
+            Refused, Request, Why,
         },
         process,
-        sharding::Dealers,
-        tree::{JobTree, Part},
+        sharding::CustomStrategies,
+        tree::{JobTree, ShardNode},
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::Registry,
-    runtime::{Cancel, SystemClock, SystemRandomness},
-    testing::conformance::{self, Ground},
+    runtime::{CancelToken, SystemClock, SystemRandomness},
+    testing::conformance::{self, TestServer},
 };
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Cluster<'g> {
-    pub(crate) ground: &'g dyn Ground,
+    pub(crate) ground: &'g dyn TestServer,
     pub(crate) namespace: &'static str,
-    pub(crate) observer: conformance::Member,
+    pub(crate) observer: conformance::TestClient,
     pub(crate) tree: JobTree,
     pub(crate) fires: i64,
 }
 
-/// An instance, and what keeps it connected.
+/// An instance in the job, and its registry connection.
 pub(crate) struct Node {
     pub(crate) member: Member,
-    pub(crate) line: conformance::Member,
+    pub(crate) connection: conformance::TestClient,
 }
 
 impl Node {
-    /// Dies without a word: its session is over, what it wrote for good stays.
+    /// Dies without leaving: its session ends, its persistent nodes stay.
     pub(crate) async fn die(self) {
-        self.line.registry.close().await;
+        self.connection.registry.close().await;
     }
 }
 
 impl<'g> Cluster<'g> {
-    /// Each scenario has a namespace of its own, so that many can share one server.
-    pub(crate) async fn new(ground: &'g dyn Ground, namespace: &'static str) -> Self {
+    /// Each test has its own namespace, so that many tests can share one server.
+    pub(crate) async fn new(ground: &'g dyn TestServer, namespace: &'static str) -> Self {
         let observer = ground.join(namespace, None).await;
         let tree = JobTree::new(observer.registry.namespace(), &"settle".parse().unwrap()).unwrap();
         Self { ground, namespace, observer, tree, fires: 0 }
@@ -64,16 +64,16 @@ impl<'g> Cluster<'g> {
             instance: Instance::new(id),
         };
         let session = registry.registry.session().id();
-        process::announce(&*registry.registry, &joining.instance.id, session).await.unwrap();
-        let soil = Soil {
+        process::register(&*registry.registry, &joining.instance.id, session).await.unwrap();
+        let environment = Environment {
             registry: Arc::clone(&registry.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
-            dealers: Dealers::default(),
+            strategies: CustomStrategies::default(),
             busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
-        Node { member: Member::join(soil, joining).await.unwrap(), line: registry }
+        Node { member: Member::join(environment, joining).await.unwrap(), connection: registry }
     }
 
     pub(crate) fn fire(&mut self) -> Fire {
@@ -82,11 +82,12 @@ impl<'g> Cluster<'g> {
         Fire::scheduled("settle".parse().unwrap(), due_at)
     }
 
-    /// Who owns how many shards.
+    /// Number of shards that each instance owns.
     pub(crate) async fn shares(&self, total: u32) -> BTreeMap<String, usize> {
         let mut shares = BTreeMap::new();
         for shard in 0..total {
-            let owner = self.registry().get(&self.tree.shard(shard, Part::Owner)).await.unwrap();
+            let owner =
+                self.registry().get(&self.tree.shard(shard, ShardNode::Owner)).await.unwrap();
             if let Some(owner) = owner {
                 *shares.entry(String::from_utf8(owner.data.to_vec()).unwrap()).or_default() += 1;
             }
@@ -94,10 +95,10 @@ impl<'g> Cluster<'g> {
         shares
     }
 
-    /// Waits until everything belongs to this one.
-    pub(crate) async fn all_to(&self, node: &Node, total: u32) {
+    /// Waits until this instance owns all shards.
+    pub(crate) async fn wait_for_owner(&self, node: &Node, total: u32) {
         let all = BTreeMap::from([(node.member.id().to_string(), total as usize)]);
-        let waited = tokio::time::timeout(PATIENCE, async {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             while self.shares(total).await != all {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -105,8 +106,8 @@ impl<'g> Cluster<'g> {
         assert!(waited.await.is_ok(), "{:?}", self.shares(total).await);
     }
 
-    pub(crate) async fn eventually(&self, what: &str, total: u32, shares: &[usize]) {
-        let waited = tokio::time::timeout(PATIENCE, async {
+    pub(crate) async fn wait_for_shares(&self, description: &str, total: u32, shares: &[usize]) {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
                 let mut now: Vec<usize> = self.shares(total).await.into_values().collect();
                 now.sort_unstable();
@@ -117,7 +118,7 @@ impl<'g> Cluster<'g> {
             }
         })
         .await;
-        assert!(waited.is_ok(), "{what}: {:?}", self.shares(total).await);
+        assert!(waited.is_ok(), "{description}: {:?}", self.shares(total).await);
     }
 }
 
@@ -126,11 +127,11 @@ pub(crate) fn job(shards: u32) -> Job {
 }
 
 pub(crate) fn with_failover(shards: u32) -> Job {
-    job(shards).if_node_dies(Failover::TakeOver)
+    job(shards).failover(Failover::TakeOver)
 }
 
 pub(crate) fn request(fire: &Fire, patience: Duration) -> Request {
-    Request { fire: fire.clone(), why: Why::Due, patience, cancel: Cancel::new() }
+    Request { fire: fire.clone(), why: Why::Due, patience, cancel: CancelToken::new() }
 }
 
 pub(crate) async fn try_claim(
@@ -142,7 +143,7 @@ pub(crate) async fn try_claim(
 }
 
 pub(crate) async fn claim(node: &Node, fire: &Fire) -> Claimed {
-    try_claim(node, fire, PATIENCE).await.unwrap()
+    try_claim(node, fire, TIMEOUT).await.unwrap()
 }
 
 pub(crate) fn items(claimed: &Claimed) -> Vec<u32> {
@@ -154,39 +155,39 @@ pub(crate) async fn finish(node: &Node, claimed: Claimed) {
     node.member.claims().release(ended.collect()).await.unwrap();
 }
 
-/// Waits for news of this kind.
-pub(crate) async fn until(node: &mut Node, is_it: impl Fn(&News) -> bool) -> News {
-    let waited = tokio::time::timeout(PATIENCE, async {
+/// Waits for news that matches.
+pub(crate) async fn wait_for_news(node: &mut Node, matches: impl Fn(&News) -> bool) -> News {
+    let waited = tokio::time::timeout(TIMEOUT, async {
         loop {
             match node.member.news().await {
-                Some(news) if is_it(&news) => return news,
+                Some(news) if matches(&news) => return news,
                 Some(_) => {}
                 None => panic!("the member has ended"),
             }
         }
     });
-    waited.await.expect("it is told")
+    waited.await.expect("news within the timeout")
 }
 
-/// Takes over what waits, as soon as something does.
-pub(crate) async fn take(node: &mut Node) -> Claimed {
-    node.member.claims().take_over(Cancel::new()).await;
-    match until(node, |news| matches!(news, News::TakenOver(_))).await {
+/// Waits until shards are orphaned, and takes them over.
+pub(crate) async fn take_over(node: &mut Node) -> Claimed {
+    node.member.claims().take_over(CancelToken::new()).await;
+    match wait_for_news(node, |news| matches!(news, News::TakenOver(_))).await {
         News::TakenOver(taken) => *taken,
         other => panic!("{other:?}"),
     }
 }
 
-/// Waits until a node is there, or is not.
-pub(crate) async fn there(
+/// Waits until a registry node exists, or until it does not.
+pub(crate) async fn wait_for_node(
     cluster: &Cluster<'_>,
     path: &elasticjob::registry::Path,
-    is_there: bool,
+    should_exist: bool,
 ) {
-    let waited = tokio::time::timeout(PATIENCE, async {
-        while cluster.registry().exists(path).await.unwrap().is_some() != is_there {
+    let waited = tokio::time::timeout(TIMEOUT, async {
+        while cluster.registry().exists(path).await.unwrap().is_some() != should_exist {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     });
-    assert!(waited.await.is_ok(), "{path} is there: {}", !is_there);
+    assert!(waited.await.is_ok(), "{path} exists: {}", !should_exist);
 }

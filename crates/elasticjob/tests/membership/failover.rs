@@ -1,40 +1,39 @@
-//! What becomes of the shards of the dead.
+//! Recovery of the shards of dead instances.
 
 use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        ledger::{Page, State},
+        ledger::{LedgerPage, LedgerState},
         member::{News, Refused},
-        tree::Part,
+        tree::ShardNode,
     },
-    registry::{Create, Expected, plant},
-    runtime::Cancel,
-    testing::conformance::Ground,
+    registry::{Create, ExpectedVersion, ensure_path},
+    runtime::CancelToken,
+    testing::conformance::TestServer,
 };
 
 use crate::cluster::{
-    Cluster, PATIENCE, claim, finish, items, job, take, there, try_claim, until, with_failover,
+    Cluster, TIMEOUT, claim, finish, items, job, take_over, try_claim, wait_for_news,
+    wait_for_node, with_failover,
 };
 
-pub(crate) async fn what_a_dead_instance_ran_is_taken_over_once_and_its_own_try_is_counted(
-    ground: &dyn Ground,
-) {
-    let mut cluster = Cluster::new(ground, "what-a-dead-instance").await;
+pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "lost-shard-is").await;
     let one = cluster.join(1, with_failover(2)).await;
     let mut two = cluster.join(2, with_failover(2)).await;
-    cluster.eventually("one each", 2, &[1, 1]).await;
+    cluster.wait_for_shares("one each", 2, &[1, 1]).await;
     let fire = cluster.fire();
     let lost = claim(&one, &fire).await;
 
     one.die().await;
-    let taken = take(&mut two).await;
+    let taken = take_over(&mut two).await;
 
     assert_eq!(items(&taken), items(&lost));
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
     assert!(taken.token > lost.token);
     let shard = items(&taken)[0];
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         let node = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
         assert_eq!(node.unwrap().data, two.member.id().to_string(), "{part:?}");
     }
@@ -43,44 +42,44 @@ pub(crate) async fn what_a_dead_instance_ran_is_taken_over_once_and_its_own_try_
     assert_ne!(items(&own), items(&taken), "own shards still run");
     finish(&two, taken).await;
     finish(&two, own).await;
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         assert_eq!(cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap(), None);
     }
-    cluster.eventually("all to the survivor", 2, &[2]).await;
-    let again = try_claim(&two, &fire, PATIENCE).await;
+    cluster.wait_for_shares("all to the survivor", 2, &[2]).await;
+    let again = try_claim(&two, &fire, TIMEOUT).await;
     assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
 }
 
-pub(crate) async fn the_next_regular_run_makes_up_for_what_nobody_took_over(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "the-next-regular-run").await;
+pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "next-regular-run").await;
     let one = cluster.join(1, with_failover(1)).await;
-    cluster.eventually("all", 1, &[1]).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
     claim(&one, &cluster.fire()).await;
     let mut two = cluster.join(2, with_failover(1)).await;
 
     one.die().await;
-    there(&cluster, &cluster.tree.failover_item(0), true).await;
-    cluster.all_to(&two, 1).await;
+    wait_for_node(&cluster, &cluster.tree.failover_item(0), true).await;
+    cluster.wait_for_owner(&two, 1).await;
     let next = claim(&two, &cluster.fire()).await;
 
     assert_eq!(items(&next), [0]);
-    let early = tokio::time::timeout(Duration::from_millis(300), take(&mut two)).await;
+    let early = tokio::time::timeout(Duration::from_millis(300), take_over(&mut two)).await;
     assert!(early.is_err(), "{early:?}");
     assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
     finish(&two, next).await;
 }
 
-pub(crate) async fn an_instance_that_was_shut_down_and_still_runs_is_not_dead(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "an-instance-that-was").await;
+pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "shut-down-instance").await;
     let mut one = cluster.join(1, with_failover(1)).await;
-    cluster.eventually("all", 1, &[1]).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
     let claimed = claim(&one, &cluster.fire()).await;
     let mut two = cluster.join(2, with_failover(1)).await;
 
     let instance = cluster.tree.instance(one.member.id());
-    cluster.registry().delete(&instance, Expected::Any).await.unwrap();
-    until(&mut one, |news| *news == News::ShutDown).await;
-    // Whoever looks now finds the process alive: nothing is flagged, and its claim is still its own.
+    cluster.registry().delete(&instance, ExpectedVersion::Any).await.unwrap();
+    wait_for_news(&mut one, |news| *news == News::ShutDown).await;
+    // The process is still alive: no shard is flagged, and the instance keeps its claim.
     let next = cluster.fire();
     let meanwhile = try_claim(&two, &next, Duration::from_millis(300)).await;
     assert!(matches!(meanwhile, Err(Refused::Nothing | Refused::Resharding)), "{meanwhile:?}");
@@ -89,123 +88,120 @@ pub(crate) async fn an_instance_that_was_shut_down_and_still_runs_is_not_dead(gr
     finish(&one, claimed).await;
     one.member.leave().await;
 
-    cluster.all_to(&two, 1).await;
+    cluster.wait_for_owner(&two, 1).await;
     let after = claim(&two, &next).await;
     finish(&two, after).await;
-    until(&mut two, |news| *news == News::Ready).await;
+    wait_for_news(&mut two, |news| *news == News::Ready).await;
 }
 
-pub(crate) async fn what_is_not_given_back_by_a_dead_one_without_failover_runs_at_its_next_fire(
-    ground: &dyn Ground,
-) {
-    let mut cluster = Cluster::new(ground, "what-is-not-given").await;
+pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "lost-shard-without").await;
     let one = cluster.join(1, job(1)).await;
-    cluster.eventually("all", 1, &[1]).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
     claim(&one, &cluster.fire()).await;
     let mut two = cluster.join(2, job(1)).await;
 
     one.die().await;
-    cluster.all_to(&two, 1).await;
+    cluster.wait_for_owner(&two, 1).await;
     let next = cluster.fire();
     let claimed = claim(&two, &next).await;
 
     assert_eq!((items(&claimed), &claimed.fire), (vec![0], &next));
     finish(&two, claimed).await;
-    until(&mut two, |news| *news == News::Ready).await;
+    wait_for_news(&mut two, |news| *news == News::Ready).await;
 }
 
-pub(crate) async fn what_java_left_behind_is_cleared_after_a_moment(ground: &dyn Ground) {
-    let cluster = Cluster::new(ground, "what-java-left-behind").await;
+pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn TestServer) {
+    let cluster = Cluster::new(ground, "shard-of-a").await;
     let mut node = cluster.join(1, with_failover(2)).await;
-    cluster.eventually("all", 2, &[2]).await;
+    cluster.wait_for_shares("all", 2, &[2]).await;
     let java = cluster.tree.instance("10.0.0.8@-@4711");
     let doc = "jobInstanceId: 10.0.0.8@-@4711\nserverIp: 10.0.0.8\n";
     let registry = cluster.ground.join(cluster.namespace, None).await;
     let session = registry.registry.session().id();
     registry.registry.create(Create::ephemeral(&java, doc, session)).await.unwrap();
-    let running = cluster.tree.shard(1, Part::Running);
+    let running = cluster.tree.shard(1, ShardNode::Running);
     cluster.registry().create(Create::persistent(&running, "10.0.0.8@-@4711")).await.unwrap();
 
     registry.registry.close().await;
-    let taken = take(&mut node).await;
+    let taken = take_over(&mut node).await;
 
     assert_eq!(items(&taken), [1]);
-    assert!(!taken.fire.run.is_scheduled(), "what Java ran is not known");
-    let page = cluster.registry().get(&cluster.tree.page(1)).await.unwrap().unwrap();
-    assert_eq!(Page::read(&page.data).unwrap().state, State::Running);
+    assert!(!taken.fire.run.is_scheduled(), "the fire that Java ran is unknown");
+    let page = cluster.registry().get(&cluster.tree.ledger_page(1)).await.unwrap().unwrap();
+    assert_eq!(LedgerPage::read(&page.data).unwrap().state, LedgerState::Running);
     finish(&node, taken).await;
 }
 
-pub(crate) async fn a_takeover_that_ends_after_a_gap_leaves_nothing_behind(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-takeover-that-ends").await;
+pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "takeover-ending-after").await;
     let one = cluster.join(1, with_failover(2)).await;
     let mut two = cluster.join(2, with_failover(2)).await;
-    cluster.eventually("one each", 2, &[1, 1]).await;
+    cluster.wait_for_shares("one each", 2, &[1, 1]).await;
     let fire = cluster.fire();
     let lost = claim(&one, &fire).await;
     one.die().await;
-    let taken = take(&mut two).await;
+    let taken = take_over(&mut two).await;
 
-    two.line.line.cut().await;
-    until(&mut two, |news| *news == News::OutOfReach).await;
-    two.line.line.heal().await;
+    two.connection.link.cut().await;
+    wait_for_news(&mut two, |news| *news == News::OutOfReach).await;
+    two.connection.link.heal().await;
     finish(&two, taken).await;
 
     let shard = items(&lost)[0];
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         let left = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
         assert_eq!(left, None, "{part:?}");
     }
 }
 
-pub(crate) async fn what_java_flagged_is_no_second_try_of_what_has_ended(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "what-java-flagged").await;
+pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(
+    ground: &dyn TestServer,
+) {
+    let mut cluster = Cluster::new(ground, "java-failover-flag").await;
     let mut node = cluster.join(1, with_failover(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
     finish(&node, claimed).await;
 
     let flag = cluster.tree.failover_item(0);
-    plant(cluster.registry(), &cluster.tree.failover_items()).await.unwrap();
+    ensure_path(cluster.registry(), &cluster.tree.failover_items()).await.unwrap();
     cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
-    let taken = take(&mut node).await;
+    let taken = take_over(&mut node).await;
 
     assert!(!taken.fire.run.is_scheduled(), "{:?}", taken.fire);
     assert_eq!(taken.shards[0].attempt, 1);
 }
 
-pub(crate) async fn what_was_lost_while_it_was_disabled_is_taken_over_when_it_is_enabled(
-    ground: &dyn Ground,
-) {
-    let mut cluster = Cluster::new(ground, "lost-while-disabled").await;
+pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "shard-lost-while").await;
     let one = cluster.join(1, with_failover(1)).await;
-    cluster.all_to(&one, 1).await;
+    cluster.wait_for_owner(&one, 1).await;
     let fire = cluster.fire();
     claim(&one, &fire).await;
     let mut two = cluster.join(2, with_failover(1)).await;
-    let disabled = cluster.tree.shard(0, Part::Disabled);
+    let disabled = cluster.tree.shard(0, ShardNode::Disabled);
     cluster.registry().create(Create::persistent(&disabled, "")).await.unwrap();
 
     one.die().await;
     let flag = cluster.tree.failover_item(0);
-    there(&cluster, &flag, true).await;
-    cluster.registry().delete(&disabled, Expected::Any).await.unwrap();
-    let taken = take(&mut two).await;
+    wait_for_node(&cluster, &flag, true).await;
+    cluster.registry().delete(&disabled, ExpectedVersion::Any).await.unwrap();
+    let taken = take_over(&mut two).await;
 
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
 }
 
-pub(crate) async fn a_flagged_shard_that_somebody_has_in_hand_is_settled_unless_they_die_with_it(
-    ground: &dyn Ground,
-) {
-    let cluster = Cluster::new(ground, "a-flagged-shard").await;
-    // A Java instance runs it, and has left the flag of an earlier loss where it is.
+pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground: &dyn TestServer) {
+    let cluster = Cluster::new(ground, "failover-flag-is").await;
+    // A Java instance runs the shard, and has left the failover flag of an earlier loss.
     let java = cluster.ground.join(cluster.namespace, None).await;
     let id = "10.0.0.8@-@4711";
     let instance = cluster.tree.instance(id);
-    let (running, flag) = (cluster.tree.shard(0, Part::Running), cluster.tree.failover_item(0));
+    let (running, flag) =
+        (cluster.tree.shard(0, ShardNode::Running), cluster.tree.failover_item(0));
     for folder in [instance.parent(), running.parent(), flag.parent()] {
-        plant(cluster.registry(), &folder.unwrap()).await.unwrap();
+        ensure_path(cluster.registry(), &folder.unwrap()).await.unwrap();
     }
     let session = java.registry.session().id();
     java.registry.create(Create::ephemeral(&instance, "", session)).await.unwrap();
@@ -214,15 +210,15 @@ pub(crate) async fn a_flagged_shard_that_somebody_has_in_hand_is_settled_unless_
     }
     let mut node = cluster.join(1, with_failover(1)).await;
 
-    node.member.claims().take_over(Cancel::new()).await;
-    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    node.member.claims().take_over(CancelToken::new()).await;
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
 
-    there(&cluster, &flag, false).await;
+    wait_for_node(&cluster, &flag, false).await;
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
     node.member.stop_taking_over().await;
-    // And once more; this time it dies.
+    // Once more; this time the Java instance dies.
     cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
     cluster.registry().create(Create::persistent(&running, id)).await.unwrap();
     java.registry.close().await;
-    assert_eq!(items(&take(&mut node).await), [0]);
+    assert_eq!(items(&take_over(&mut node).await), [0]);
 }

@@ -1,4 +1,4 @@
-//! One worker: a process of its own that says what it does.
+//! One worker process, and the events it prints.
 
 use std::{
     io::Write,
@@ -16,20 +16,20 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Set for a worker, to where it meets the others.
+/// Environment variable with the registry URL; set only for a worker.
 pub(crate) const REGISTRY: &str = "ELASTICJOB_TEST_REGISTRY";
 
-/// How long a shard works: long enough to be stopped in the middle of it.
-const WORK: Duration = Duration::from_millis(200);
-/// How long a worker may take to end when it is asked to.
-const END: Duration = Duration::from_secs(10);
+/// How long a shard runs: long enough to be stopped during the run.
+const RUN_DURATION: Duration = Duration::from_millis(200);
+/// How long a worker may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something a worker did.
+/// A worker started or ended a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ShardEvent {
     pub(crate) step: Step,
     pub(crate) instance: String,
-    /// When it was due, in milliseconds.
+    /// Due time of the run, in milliseconds.
     pub(crate) run: i64,
     pub(crate) item: u32,
     pub(crate) total: u32,
@@ -41,14 +41,14 @@ pub(crate) enum Step {
     Ended,
 }
 
-/// Says that it starts, works, and says that it ended.
+/// Prints that the shard starts, takes its time, and prints that the shard ended.
 pub(crate) async fn handler(shard: Shard) -> std::io::Result<()> {
-    say("started", &shard)?;
-    tokio::time::sleep(WORK).await;
-    say("ended", &shard)
+    print_event("started", &shard)?;
+    tokio::time::sleep(RUN_DURATION).await;
+    print_event("ended", &shard)
 }
 
-fn say(step: &str, shard: &Shard) -> std::io::Result<()> {
+fn print_event(step: &str, shard: &Shard) -> std::io::Result<()> {
     let line = json!({
         "step": step,
         "instance": shard.task.instance.to_string(),
@@ -56,34 +56,34 @@ fn say(step: &str, shard: &Shard) -> std::io::Result<()> {
         "item": shard.item,
         "total": shard.total.get(),
     });
-    // In one piece, and past whoever captures what tests print.
+    // In one write, and not through the test harness, which captures `println!`.
     std::io::stdout().write_all(format!("{line}\n").as_bytes())
 }
 
-fn hear(line: &str) -> Option<Said> {
-    // The test harness speaks as well.
-    let said: Value = serde_json::from_str(line).ok()?;
-    let number = |key: &str| said[key].as_u64().and_then(|number| u32::try_from(number).ok());
-    Some(Said {
-        step: if said["step"] == "started" { Step::Started } else { Step::Ended },
-        instance: said["instance"].as_str()?.to_owned(),
-        run: said["run"].as_i64()?,
+fn parse_event(line: &str) -> Option<ShardEvent> {
+    // The test harness prints other lines.
+    let value: Value = serde_json::from_str(line).ok()?;
+    let number = |key: &str| value[key].as_u64().and_then(|number| u32::try_from(number).ok());
+    Some(ShardEvent {
+        step: if value["step"] == "started" { Step::Started } else { Step::Ended },
+        instance: value["instance"].as_str()?.to_owned(),
+        run: value["run"].as_i64()?,
         item: number("item")?,
         total: number("total")?,
     })
 }
 
-/// A worker as its parent holds it. It ends when this is dropped.
+/// Handle to a worker process. Dropping it kills the process.
 pub(crate) struct Worker {
     child: Child,
-    listening: JoinSet<()>,
-    ended: Option<ExitStatus>,
+    reader: JoinSet<()>,
+    exit_status: Option<ExitStatus>,
 }
 
 impl Worker {
-    pub(crate) fn start(url: &str, tell: mpsc::UnboundedSender<Said>) -> Self {
+    pub(crate) fn start(url: &str, sender: mpsc::UnboundedSender<ShardEvent>) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["work", "--exact", "--include-ignored", "--nocapture"])
+            .args(["worker_process", "--exact", "--include-ignored", "--nocapture"])
             .env(REGISTRY, url)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -91,35 +91,35 @@ impl Worker {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut listening = JoinSet::new();
-        listening.spawn(async move {
+        let mut reader = JoinSet::new();
+        reader.spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
-                if let Some(said) = hear(&line) {
-                    let _ = tell.send(said);
+                if let Some(event) = parse_event(&line) {
+                    let _ = sender.send(event);
                 }
             }
         });
-        Self { child, listening, ended: None }
+        Self { child, reader, exit_status: None }
     }
 
-    /// Whether this is the process behind an instance id.
+    /// Whether the instance id belongs to this process.
     pub(crate) fn is(&self, instance: &str) -> bool {
         let pid = self.child.id().unwrap_or(0).to_string();
         instance.split_once("@-@").is_some_and(|(_, rest)| rest.split('-').next() == Some(&pid))
     }
 
-    /// Asks it to stop and waits for its end, and for all it had to say. Once it has ended this is how it ended.
+    /// Asks the worker to stop, and waits until it has exited and all its events are read. Later calls return the same exit status.
     pub(crate) async fn stop(&mut self) -> ExitStatus {
-        if let Some(ended) = self.ended {
-            return ended;
+        if let Some(exit_status) = self.exit_status {
+            return exit_status;
         }
         let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
-        let ended = tokio::time::timeout(END, async {
-            let ended = self.child.wait().await.unwrap();
-            while self.listening.join_next().await.is_some() {}
-            ended
+        let exit_status = tokio::time::timeout(STOP_TIMEOUT, async {
+            let exit_status = self.child.wait().await.unwrap();
+            while self.reader.join_next().await.is_some() {}
+            exit_status
         });
-        *self.ended.insert(ended.await.expect("a worker that is asked to stop ends in time"))
+        *self.exit_status.insert(exit_status.await.expect("the worker exits within the timeout"))
     }
 }

@@ -68,8 +68,8 @@ async fn handler_logs_are_recorded_for_its_shard_while_it_runs() {
         let span = tracing::info_span!("inner");
         async { tracing::warn!("half way") }.instrument(span).await;
         let mut tasks = Tasks::new();
-        tasks.spawn(async { tracing::debug!("from a task of its own") }.in_current_span());
-        tasks.spawn(async { tracing::debug!("from a task that carries nothing") });
+        tasks.spawn(async { tracing::debug!("from a task in the span") }.in_current_span());
+        tasks.spawn(async { tracing::debug!("from a task outside the span") });
         tasks.finish(SECOND).await;
         tracing::trace!("too fine");
         tracing::error!(code = 7);
@@ -86,7 +86,7 @@ async fn handler_logs_are_recorded_for_its_shard_while_it_runs() {
     cluster.advance(12 * SECOND).await;
 
     for item in 0..2 {
-        let rest = ["WARN half way", "DEBUG from a task of its own", "ERROR code=7"];
+        let rest = ["WARN half way", "DEBUG from a task in the span", "ERROR code=7"];
         let all = [begins(item), rest.map(ToOwned::to_owned).to_vec()].concat();
         assert_eq!(printed(&sink)[&item], all);
     }

@@ -10,9 +10,9 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::trigger::Ask,
-    history::{Ending, Event, Lost, Recorder, Sink, Source, StatusState, Why},
-    job::{CatchUp, Failover, Job, Misfire, Reason, Retry, Shard},
+    coordination::trigger::TriggerRequest,
+    history::{AttemptLost, Ending, Event, MissedReason, Recorder, Sink, Source, StatusState},
+    job::{CatchUp, Failover, Job, Misfire, Retry, RunReason, Shard},
     node::Node,
     registry::memory::MemoryServer,
     runtime::Clock,
@@ -59,7 +59,7 @@ async fn run_is_recorded_with_shards_and_java_traces() {
     for started in &started {
         assert_eq!(started.run.to_string(), "settle/1794722400000");
         assert_eq!(started.source, Source::Schedule);
-        assert_eq!(started.attempt.reason, Reason::Due);
+        assert_eq!(started.attempt.reason, RunReason::Due);
         assert_eq!(started.at.to_string(), "2026-11-15T06:00:00Z");
         assert_eq!(started.task.instance.server(), "10.0.0.1");
         assert!(!started.host.is_empty());
@@ -79,7 +79,7 @@ async fn run_is_recorded_with_shards_and_java_traces() {
 #[tokio::test(start_paused = true)]
 async fn retries_are_attempts_and_trace_has_last_failure() {
     let sink = TestSink::new(Behaviour::Good);
-    let retrying = job("0 0 6 * * ?").if_shard_fails(Retry::attempts(3).backoff(SECOND, SECOND));
+    let retrying = job("0 0 6 * * ?").retry(Retry::attempts(3).backoff(SECOND, SECOND));
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let handler = async |shard: Shard| match (shard.item, shard.attempt.number.get()) {
         (0, 1..=2) | (1, _) => Err(format!("no {}", shard.attempt.number)),
@@ -103,12 +103,12 @@ async fn retries_are_attempts_and_trace_has_last_failure() {
     assert_eq!(
         attempts,
         [
-            (0, 1, Reason::Due, failed(1)),
-            (0, 2, Reason::Retry, failed(2)),
-            (0, 3, Reason::Retry, Ending::Done),
-            (1, 1, Reason::Due, failed(1)),
-            (1, 2, Reason::Retry, failed(2)),
-            (1, 3, Reason::Retry, failed(3)),
+            (0, 1, RunReason::Due, failed(1)),
+            (0, 2, RunReason::Retry, failed(2)),
+            (0, 3, RunReason::Retry, Ending::Done),
+            (1, 1, RunReason::Due, failed(1)),
+            (1, 2, RunReason::Retry, failed(2)),
+            (1, 3, RunReason::Retry, failed(3)),
         ]
     );
     let ids: BTreeSet<_> = sink.started().iter().map(|started| started.id).collect();
@@ -125,7 +125,7 @@ async fn triggered_run_records_its_user() {
         .await
         .unwrap();
 
-    let request = Ask { by: Some("ann".into()), ..Ask::default() };
+    let request = TriggerRequest { by: Some("ann".into()), ..TriggerRequest::default() };
     let triggered = cluster.admin().trigger(&"settle".parse().unwrap(), request).await.unwrap();
     cluster.advance(SECOND).await;
     cluster.trigger("settle").await;
@@ -182,16 +182,16 @@ fn slow_once()
 #[tokio::test(start_paused = true)]
 async fn misfire_is_traced_and_compensated() {
     let sink = TestSink::new(Behaviour::Good);
-    let late = job("0/5 * * * * ?").shards(1).if_late(Misfire::RunOnce);
+    let late = job("0/5 * * * * ?").shards(1).misfire(Misfire::RunOnce);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
     let _node =
         cluster.node(|node| node.history(recorder_to(&sink)).job(late, slow_once())).await.unwrap();
 
     cluster.advance(9 * SECOND).await;
 
-    let reasons: Vec<Reason> =
+    let reasons: Vec<RunReason> =
         sink.started().iter().map(|started| started.attempt.reason).collect();
-    assert_eq!(reasons, [Reason::Due, Reason::Misfire]);
+    assert_eq!(reasons, [RunReason::Due, RunReason::Misfire]);
     let traces = traces(&sink);
     let text = "TASK_FINISHED Previous job 'settle' - shardingItems '[0]' is still running, misfired job will start after previous job completed.";
     assert_eq!(traces[3], text, "{traces:?}");
@@ -207,7 +207,7 @@ async fn misfire_is_traced_and_compensated() {
 #[tokio::test(start_paused = true)]
 async fn skipped_fire_is_recorded_as_missed() {
     let sink = TestSink::new(Behaviour::Good);
-    let skipping = job("0/5 * * * * ?").shards(1).if_late(Misfire::Skip);
+    let skipping = job("0/5 * * * * ?").shards(1).misfire(Misfire::Skip);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
     let _node = cluster
         .node(|node| node.history(recorder_to(&sink)).job(skipping, slow_once()))
@@ -217,10 +217,10 @@ async fn skipped_fire_is_recorded_as_missed() {
     cluster.advance(9 * SECOND).await;
 
     let missed: Vec<_> = missed(&sink);
-    assert_eq!(missed, [("2026-11-15T06:00:05Z".to_owned(), 1, Why::Skipped)]);
+    assert_eq!(missed, [("2026-11-15T06:00:05Z".to_owned(), 1, MissedReason::Skipped)]);
 }
 
-fn missed(sink: &TestSink) -> Vec<(String, u64, Why)> {
+fn missed(sink: &TestSink) -> Vec<(String, u64, MissedReason)> {
     let missed = sink.events().into_iter().filter_map(|event| match event {
         Event::Missed(missed) => Some((missed.first.to_string(), missed.count, missed.why)),
         _ => None,
@@ -231,7 +231,7 @@ fn missed(sink: &TestSink) -> Vec<(String, u64, Why)> {
 #[tokio::test(start_paused = true)]
 async fn fires_without_instance_are_missed_or_caught_up() {
     let sink = TestSink::new(Behaviour::Good);
-    let hourly = job("0 0 * * * ?").shards(1).if_nobody_was_there(CatchUp::Last);
+    let hourly = job("0 0 * * * ?").shards(1).catch_up(CatchUp::Last);
     let mut cluster = Cluster::at("2026-11-15T05:30:00Z").await;
     let first = cluster.node(|node| node.job(hourly.clone(), succeed)).await.unwrap();
     cluster.advance_to("2026-11-15T06:30:00Z").await;
@@ -242,19 +242,19 @@ async fn fires_without_instance_are_missed_or_caught_up() {
         cluster.node(|node| node.history(recorder_to(&sink)).job(hourly, succeed)).await.unwrap();
     cluster.advance(10 * SECOND).await;
 
-    assert_eq!(missed(&sink), [("2026-11-15T07:00:00Z".to_owned(), 2, Why::NobodyThere)]);
-    let caught_up: Vec<(String, Reason)> = sink
+    assert_eq!(missed(&sink), [("2026-11-15T07:00:00Z".to_owned(), 2, MissedReason::NobodyThere)]);
+    let caught_up: Vec<(String, RunReason)> = sink
         .started()
         .iter()
         .map(|started| (started.due_at.to_string(), started.attempt.reason))
         .collect();
-    assert_eq!(caught_up, [("2026-11-15T09:00:00Z".to_owned(), Reason::CatchUp)]);
+    assert_eq!(caught_up, [("2026-11-15T09:00:00Z".to_owned(), RunReason::CatchUp)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn takeover_is_recorded_as_failover() {
     let sink = TestSink::new(Behaviour::Good);
-    let nightly = job("0 0 6 * * ?").if_node_dies(Failover::TakeOver);
+    let nightly = job("0 0 6 * * ?").failover(Failover::TakeOver);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
     let first = cluster.node(|node| node.job(nightly.clone(), stuck)).await.unwrap();
@@ -265,19 +265,19 @@ async fn takeover_is_recorded_as_failover() {
     drop(first);
     cluster.advance(5 * SECOND).await;
 
-    let runs: Vec<(u32, Reason)> = sink
+    let runs: Vec<(u32, RunReason)> = sink
         .started()
         .iter()
         .map(|started| (started.attempt.number.get(), started.attempt.reason))
         .collect();
-    assert_eq!(runs, [(1, Reason::Due), (2, Reason::Failover)]);
+    assert_eq!(runs, [(1, RunReason::Due), (2, RunReason::Failover)]);
     assert_eq!(sink.started()[0].run, sink.started()[1].run);
 }
 
 #[tokio::test(start_paused = true)]
 async fn surviving_instance_records_lost_shard_without_failover() {
     let (sink, dying) = (TestSink::new(Behaviour::Good), TestSink::new(Behaviour::Good));
-    let nightly = job("0 0 6 * * ?").if_node_dies(Failover::Wait);
+    let nightly = job("0 0 6 * * ?").failover(Failover::Wait);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
     let first = cluster
@@ -292,12 +292,12 @@ async fn surviving_instance_records_lost_shard_without_failover() {
     cluster.advance(5 * SECOND).await;
 
     let lost = |event| if let Event::Lost(lost) = event { Some(lost) } else { None };
-    let lost: Vec<Lost> = sink.events().into_iter().filter_map(lost).collect();
-    let begun = &dying.started()[0];
+    let lost: Vec<AttemptLost> = sink.events().into_iter().filter_map(lost).collect();
+    let lost_attempt = &dying.started()[0];
     assert_eq!(lost.len(), 1, "{lost:?}");
-    assert_eq!((&lost[0].run, lost[0].item), (&begun.run, begun.item));
-    assert_eq!(lost[0].instance, begun.task.instance);
-    assert!(lost[0].token > begun.token);
+    assert_eq!((&lost[0].run, lost[0].item), (&lost_attempt.run, lost_attempt.item));
+    assert_eq!(lost[0].instance, lost_attempt.task.instance);
+    assert!(lost[0].token > lost_attempt.token);
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,7 +330,7 @@ async fn timeout_and_cancellation_are_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn failing_sink_does_not_delay_jobs() {
-    let mut stories = Vec::new();
+    let mut timelines = Vec::new();
     for behaviour in [
         None,
         Some(Behaviour::Good),
@@ -338,14 +338,14 @@ async fn failing_sink_does_not_delay_jobs() {
         Some(Behaviour::Hangs),
         Some(Behaviour::Panics),
     ] {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let book = Arc::clone(&seen);
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&calls);
         let handler = move |shard: Shard| {
-            let book = Arc::clone(&book);
+            let recorded = Arc::clone(&recorded);
             async move {
-                book.lock().unwrap().push((shard.due_at.to_string(), shard.item, false));
+                recorded.lock().unwrap().push((shard.due_at.to_string(), shard.item, false));
                 tokio::time::sleep(SECOND / 4).await;
-                book.lock().unwrap().push((shard.due_at.to_string(), shard.item, true));
+                recorded.lock().unwrap().push((shard.due_at.to_string(), shard.item, true));
                 Ok::<(), String>(())
             }
         };
@@ -361,19 +361,19 @@ async fn failing_sink_does_not_delay_jobs() {
         });
         let _node = node.await.unwrap();
 
-        let mut story = Vec::new();
+        let mut timeline = Vec::new();
         for _ in 0..600 {
             cluster.advance(SECOND / 10).await;
-            let mut now = std::mem::take(&mut *seen.lock().unwrap());
+            let mut now = std::mem::take(&mut *calls.lock().unwrap());
             now.sort();
-            story.push(now);
+            timeline.push(now);
         }
-        stories.push(story);
+        timelines.push(timeline);
     }
 
-    assert!(stories[0].concat().len() > 200);
-    for story in &stories[1..] {
-        assert_eq!(*story, stories[0]);
+    assert!(timelines[0].concat().len() > 200);
+    for timeline in &timelines[1..] {
+        assert_eq!(*timeline, timelines[0]);
     }
 }
 

@@ -4,8 +4,8 @@ use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        AttemptId, Ended, Ending, Event, Line, Printed, Recorder, Recording, Sink, Source, Started,
-        Worth,
+        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, Importance, Line, OutputPrinted,
+        Recorder, Recording, Sink, Source,
     },
     job::{FencingToken, Fire, Job, Shard},
     runtime::{Clock, SystemRandomness, Tasks},
@@ -25,23 +25,23 @@ fn shard(number: i64) -> Shard {
     Shard::of(&job, &fire, task, 0, FencingToken::new(number))
 }
 
-fn start_of(number: i64) -> Arc<Started> {
+fn start_of(number: i64) -> Arc<AttemptStarted> {
     let shard = shard(number);
-    Arc::new(Started::of(&shard, Source::Schedule, "host".into(), shard.due_at))
+    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host".into(), shard.due_at))
 }
 
 /// The events of an attempt: start, output and end.
 pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
     let (shard, started) = (shard(number), start_of(number));
     let line = Line { at: started.at, stream: "stdout", text: format!("line of {number}") };
-    let printed = Printed {
+    let printed = OutputPrinted {
         id: AttemptId::of(&shard),
         run: shard.run.clone(),
         item: 0,
         part: 0,
         lines: vec![line],
     };
-    let ended = Ended { started: Arc::clone(&started), at: started.at, ending };
+    let ended = AttemptEnded { started: Arc::clone(&started), at: started.at, ending };
     [Event::Started(started), Event::Printed(printed), Event::Ended(ended)]
 }
 
@@ -207,9 +207,9 @@ async fn full_queue_drops_output_first_and_failures_last() {
     let failed = sink.ended().iter().filter(|ended| !ended.ending.is_done()).count();
     assert_eq!(failed, 10, "no failure is dropped");
     assert!(sink.lines().len() <= 1, "output is dropped first");
-    assert_eq!(counts.dropped(Worth::Failure), 0);
-    assert_eq!(counts.dropped(Worth::Output), 50 - sink.lines().len() as u64);
-    let dropped: u64 = Worth::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
+    assert_eq!(counts.dropped(Importance::Failure), 0);
+    assert_eq!(counts.dropped(Importance::Output), 50 - sink.lines().len() as u64);
+    let dropped: u64 = Importance::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
     assert_eq!(
         dropped + sink.events().len() as u64,
         150,
@@ -233,7 +233,7 @@ async fn full_spill_keeps_everything_that_fits() {
     fixture.advance(15 * SECOND).await;
 
     let counts = fixture.recording.counts()[0].1;
-    let dropped: u64 = Worth::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
+    let dropped: u64 = Importance::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
     assert!(down.spill_bytes > 20 * 1024 && down.spill_bytes <= 40 * 1024, "{down:?}");
     assert!(dropped > 0);
     assert_eq!(counts.recorded + dropped, 1800);
@@ -259,8 +259,8 @@ async fn every_stored_run_has_its_end_when_space_is_short() {
         fixture.advance(15 * SECOND).await;
 
         let counts = fixture.recording.counts()[0].1;
-        assert!(counts.dropped(Worth::Output) > 0 && counts.dropped(Worth::Progress) > 0);
-        assert_eq!(counts.dropped(Worth::Ending), 0, "with file: {with_file}: {counts:?}");
+        assert!(counts.dropped(Importance::Output) > 0 && counts.dropped(Importance::Progress) > 0);
+        assert_eq!(counts.dropped(Importance::Ending), 0, "with file: {with_file}: {counts:?}");
         assert_eq!(sink.ended().len(), 100);
     }
 }
@@ -308,7 +308,7 @@ async fn only_the_invalid_event_is_dropped() {
         all.retain(|event| !is_bad(event));
         assert_eq!(sink.events(), all, "in order; with file: {with_file}");
         let counts = fixture.recording.counts()[0].1;
-        assert_eq!((counts.recorded, counts.dropped(Worth::Output)), (178, 2));
+        assert_eq!((counts.recorded, counts.dropped(Importance::Output)), (178, 2));
         assert_eq!((counts.queued, counts.spill_bytes), (0, 0));
     }
 }
@@ -357,7 +357,7 @@ async fn shutdown_stores_queued_events_within_its_deadline() {
     recording.record(Event::Started(start_of(11)));
 
     let counts = recording.counts()[0].1;
-    assert_eq!(Worth::ALL.map(|worth| counts.dropped(worth)), [10, 11, 10, 0]);
+    assert_eq!(Importance::ALL.map(|worth| counts.dropped(worth)), [10, 11, 10, 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -430,7 +430,7 @@ fn attempt_id_round_trips() {
     for (id, text) in &ids {
         assert_eq!(text.parse::<AttemptId>().as_ref(), Ok(id));
     }
-    for wrong in ["", "settle", &"0".repeat(32), "0000-0"] {
-        assert!(wrong.parse::<AttemptId>().is_err());
+    for invalid in ["", "settle", &"0".repeat(32), "0000-0"] {
+        assert!(invalid.parse::<AttemptId>().is_err());
     }
 }

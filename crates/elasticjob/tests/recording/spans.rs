@@ -112,7 +112,7 @@ async fn collector_credentials_are_never_printed() {
     let spans = SpanExporter::to(&url, "shop").unwrap();
     let failed = attempt(1, Ending::Failed("no".into())).to_vec();
 
-    let error = spans.keep(&failed).await.unwrap_err();
+    let error = spans.store(&failed).await.unwrap_err();
 
     let text = format!("{spans:?} {error} {error:?}");
     assert!(

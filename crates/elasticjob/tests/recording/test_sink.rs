@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    history::{Ended, Event, Line, Sink, SinkError, Started, Status},
+    history::{AttemptEnded, AttemptStarted, Event, Line, Sink, SinkError, Status},
     runtime::{Clock, Monotonic},
     testing::ManualClock,
 };
@@ -56,7 +56,7 @@ impl TestSink {
         self.batches.lock().unwrap().concat()
     }
 
-    pub(crate) fn started(&self) -> Vec<Arc<Started>> {
+    pub(crate) fn started(&self) -> Vec<Arc<AttemptStarted>> {
         let started = self.events().into_iter().filter_map(|event| match event {
             Event::Started(started) => Some(started),
             _ => None,
@@ -64,7 +64,7 @@ impl TestSink {
         started.collect()
     }
 
-    pub(crate) fn ended(&self) -> Vec<Ended> {
+    pub(crate) fn ended(&self) -> Vec<AttemptEnded> {
         let ended = self.events().into_iter().filter_map(|event| match event {
             Event::Ended(ended) => Some(ended),
             _ => None,
@@ -91,17 +91,17 @@ impl TestSink {
 
 #[async_trait]
 impl Sink for TestSink {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         *self.calls.lock().unwrap() += 1;
         let behaviour = self.behaviour.lock().unwrap().clone();
         match behaviour {
-            Behaviour::Down => return Err(SinkError::Later("the database is down".into())),
+            Behaviour::Down => return Err(SinkError::Unavailable("the database is down".into())),
             Behaviour::Refuses(why) => return Err(SinkError::Refused(why.into())),
             Behaviour::Rejects(on) if batch.iter().any(on) => {
-                return Err(SinkError::Unfit("there is no room for this".into()));
+                return Err(SinkError::InvalidEvent("event too large".into()));
             }
             Behaviour::Good | Behaviour::Rejects(_) => {}
-            Behaviour::Panics => panic!("what is this"),
+            Behaviour::Panics => panic!("simulated panic"),
             Behaviour::Hangs => std::future::pending().await,
             Behaviour::Slow(span) => tokio::time::sleep(span).await,
         }

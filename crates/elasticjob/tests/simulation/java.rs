@@ -1,7 +1,8 @@
-//! A Java instance, as far as it can be told from outside.
+//! A simulated instance of Java ElasticJob, as far as it can be observed through the registry.
 //!
-//! It enters a job, runs its shards at every fire, and leaves behind what Java leaves behind: it deletes and creates its instance whenever
-//! it reconnects, it takes `running` away from others when it does, flags what it then runs itself, and dies with `running` in the tree.
+//! It joins a job, runs its shards at every fire, and has Java's side effects: whenever it reconnects it deletes and re-creates its instance
+//! node, and may delete the `running` nodes of other instances; it flags shards for failover that it then runs itself; and it dies leaving
+//! its `running` nodes behind.
 
 use std::{
     sync::{
@@ -12,54 +13,54 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     job::{Failover, Instance, InstanceId},
-    registry::{Create, Expected, Kind, Op, Registry, memory::MemoryServer, plant},
+    registry::{Create, ExpectedVersion, Kind, Op, Registry, ensure_path, memory::MemoryServer},
     runtime::Clock,
 };
 
 use super::{
-    book::Book,
-    dice::Dice,
-    jobs::Plan,
+    jobs::JobPlan,
+    oracle::Oracle,
     process::TrueTime,
+    rng::Rng,
     world::{NAMESPACE, lock, tree_of},
 };
 
-const SESSION: Duration = Duration::from_secs(6);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 
-pub(super) struct Java {
+pub(super) struct JavaInstance {
     pub(super) server: MemoryServer,
     pub(super) time: TrueTime,
-    pub(super) dice: Dice,
-    pub(super) plan: Arc<Mutex<Plan>>,
-    pub(super) book: Arc<Book>,
-    pub(super) is_calm: Arc<AtomicBool>,
+    pub(super) rng: Rng,
+    pub(super) plan: Arc<Mutex<JobPlan>>,
+    pub(super) oracle: Arc<Oracle>,
+    pub(super) is_fault_free: Arc<AtomicBool>,
     pub(super) number: u32,
 }
 
-/// One life of it.
-struct Life<'a> {
-    java: &'a Java,
+/// One session, from joining to leaving or dying.
+struct JavaSession<'a> {
+    instance: &'a JavaInstance,
     registry: elasticjob::registry::memory::MemoryRegistry,
     tree: JobTree,
     id: InstanceId,
 }
 
-impl Java {
-    /// Comes, stays for some fires, goes or dies, and comes again, until faults are over.
-    pub(super) async fn live(mut self) {
-        self.pause(self.dice.between(3_000, 15_000)).await;
-        while !self.is_calm.load(Ordering::Relaxed) {
+impl JavaInstance {
+    /// Joins, stays for some fires, leaves or dies, and joins again, until the fault phase ends.
+    pub(super) async fn run(mut self) {
+        self.pause(self.rng.between(3_000, 15_000)).await;
+        while !self.is_fault_free.load(Ordering::Relaxed) {
             self.number += 1;
-            let namespace = NAMESPACE.parse().expect("a good namespace");
+            let namespace = NAMESPACE.parse().expect("valid namespace");
             let Ok(registry) = self.server.join(namespace).await else { return };
-            let id = format!("10.0.0.200@-@{}", self.number).parse().expect("a Java id");
-            let life = Life { java: &self, registry, tree: tree_of(&self.plan), id };
-            life.enter().await;
-            while life.fire().await {}
-            life.end().await;
-            self.pause(self.dice.between(1_000, 20_000)).await;
+            let id = format!("10.0.0.200@-@{}", self.number).parse().expect("valid instance id");
+            let session = JavaSession { instance: &self, registry, tree: tree_of(&self.plan), id };
+            session.join().await;
+            while session.run_next_fire().await {}
+            session.end().await;
+            self.pause(self.rng.between(1_000, 20_000)).await;
         }
     }
 
@@ -68,15 +69,15 @@ impl Java {
     }
 }
 
-impl Life<'_> {
-    async fn enter(&self) {
-        self.java.book.tell(format_args!("{} enters", self.id));
+impl JavaSession<'_> {
+    async fn join(&self) {
+        self.instance.oracle.log(format_args!("{} joins", self.id));
         let server = self.tree.server(self.id.server());
         let _ = self.registry.create(Create::persistent(&server, "ENABLED")).await;
-        self.appear().await;
+        self.create_instance_node().await;
     }
 
-    async fn appear(&self) {
+    async fn create_instance_node(&self) {
         let document = Instance::new(self.id.clone()).to_yaml();
         let node = Create::ephemeral(
             &self.tree.instance(&self.id),
@@ -86,14 +87,14 @@ impl Life<'_> {
         let _ = self.registry.create(node).await;
     }
 
-    /// Waits for the next fire and runs what is its own; `false` when it is over.
-    async fn fire(&self) -> bool {
-        let java = self.java;
-        let every = lock(&java.plan).every;
-        let next = (java.time.elapsed().as_secs() + 1).next_multiple_of(every);
-        let wait = Duration::from_secs(next).saturating_sub(java.time.elapsed());
-        java.pause(wait.as_millis() as u64 + 1).await;
-        if java.is_calm.load(Ordering::Relaxed) || java.dice.percent(10) {
+    /// Waits for the next fire and runs the own shards. Returns `false` when the session is over.
+    async fn run_next_fire(&self) -> bool {
+        let instance = self.instance;
+        let every = lock(&instance.plan).every;
+        let next = (instance.time.elapsed().as_secs() + 1).next_multiple_of(every);
+        let wait = Duration::from_secs(next).saturating_sub(instance.time.elapsed());
+        instance.pause(wait.as_millis() as u64 + 1).await;
+        if instance.is_fault_free.load(Ordering::Relaxed) || instance.rng.percent(10) {
             return false;
         }
         for flag in [self.tree.necessary(), self.tree.processing()] {
@@ -102,7 +103,7 @@ impl Life<'_> {
             }
         }
         let (total, failover) = {
-            let plan = lock(&java.plan);
+            let plan = lock(&instance.plan);
             (plan.job.shards.get(), plan.job.failover)
         };
         let kind = match failover {
@@ -112,74 +113,77 @@ impl Life<'_> {
         let mut mine = Vec::new();
         for shard in 0..total {
             let owner =
-                self.registry.get(&self.tree.shard(shard, Part::Owner)).await.ok().flatten();
+                self.registry.get(&self.tree.shard(shard, ShardNode::Owner)).await.ok().flatten();
             if owner.is_none_or(|owner| owner.data != self.id.as_str()) {
                 continue;
             }
-            let running = self.tree.shard(shard, Part::Running);
+            let running = self.tree.shard(shard, ShardNode::Running);
             let mut ops = vec![Op::Create(Create::new(&running, self.id.to_string(), kind))];
-            let _ = plant(&self.registry, &self.tree.failover_items()).await;
-            // As a survivor flags late what it is about to run anyway.
-            if failover == Failover::TakeOver && java.dice.percent(20) {
+            let _ = ensure_path(&self.registry, &self.tree.failover_items()).await;
+            // A surviving Java instance may flag a shard late that it is about to run anyway.
+            if failover == Failover::TakeOver && instance.rng.percent(20) {
                 ops.insert(0, Op::Create(Create::persistent(&self.tree.failover_item(shard), "")));
             }
             if self.registry.multi(ops).await.is_ok() {
-                java.book.java_begins(&self.id, &(self.tree.root().name().to_owned(), shard));
+                instance
+                    .oracle
+                    .java_started(&self.id, &(self.tree.root().name().to_owned(), shard));
                 mine.push(shard);
             }
         }
-        java.pause(java.dice.between(50, 3_000)).await;
-        if java.dice.percent(30) {
+        instance.pause(instance.rng.between(50, 3_000)).await;
+        if instance.rng.percent(30) {
             self.reconnect(&mine, total).await;
         }
-        java.pause(java.dice.between(50, 2_000)).await;
-        let dies = java.dice.percent(10);
+        instance.pause(instance.rng.between(50, 2_000)).await;
+        let dies = instance.rng.percent(10);
         if dies {
             self.die(&mine).await;
             return false;
         }
         for shard in mine {
-            let running = self.tree.shard(shard, Part::Running);
-            java.book.java_ended(&(self.tree.root().name().to_owned(), shard));
-            let _ = self.registry.delete(&running, Expected::Any).await;
+            let running = self.tree.shard(shard, ShardNode::Running);
+            instance.oracle.java_ended(&(self.tree.root().name().to_owned(), shard));
+            let _ = self.registry.delete(&running, ExpectedVersion::Any).await;
         }
         true
     }
 
-    /// The connection broke and is back: the instance is deleted and created, and `running` of others may go.
+    /// Reconnects as Java does: the instance node is deleted and re-created, and `running` nodes of other instances may be deleted.
     async fn reconnect(&self, mine: &[u32], total: u32) {
-        let java = self.java;
-        java.book.tell(format_args!("{} reconnects", self.id));
-        let _ = self.registry.delete(&self.tree.instance(&self.id), Expected::Any).await;
-        java.pause(java.dice.between(10, 300)).await;
-        self.appear().await;
+        let instance = self.instance;
+        instance.oracle.log(format_args!("{} reconnects", self.id));
+        let _ = self.registry.delete(&self.tree.instance(&self.id), ExpectedVersion::Any).await;
+        instance.pause(instance.rng.between(10, 300)).await;
+        self.create_instance_node().await;
         for shard in (0..total).filter(|shard| !mine.contains(shard)) {
-            let running = self.tree.shard(shard, Part::Running);
-            if java.dice.percent(30) && self.registry.delete(&running, Expected::Any).await.is_ok()
+            let running = self.tree.shard(shard, ShardNode::Running);
+            if instance.rng.percent(30)
+                && self.registry.delete(&running, ExpectedVersion::Any).await.is_ok()
             {
-                java.book.robbed(&(self.tree.root().name().to_owned(), shard));
+                instance.oracle.java_removed_running(&(self.tree.root().name().to_owned(), shard));
             }
         }
     }
 
     async fn die(&self, mine: &[u32]) {
-        self.java.book.tell(format_args!("{} dies", self.id));
+        self.instance.oracle.log(format_args!("{} dies", self.id));
         for shard in mine {
-            self.java.book.java_ended(&(self.tree.root().name().to_owned(), *shard));
+            self.instance.oracle.java_ended(&(self.tree.root().name().to_owned(), *shard));
         }
-        self.java.pause(SESSION.as_millis() as u64).await;
+        self.instance.pause(SESSION_TIMEOUT.as_millis() as u64).await;
         for shard in mine {
-            self.java.book.java_died(&(self.tree.root().name().to_owned(), *shard));
+            self.instance.oracle.java_died(&(self.tree.root().name().to_owned(), *shard));
         }
     }
 
-    /// Whatever is left is left: a trigger nobody takes, too.
+    /// Leaves without cleaning up; a trigger for this instance arrives afterwards and stays.
     async fn end(&self) {
-        self.java.book.tell(format_args!("{} is gone", self.id));
+        self.instance.oracle.log(format_args!("{} is gone", self.id));
         self.registry.close().await;
-        let namespace = NAMESPACE.parse().expect("a good namespace");
-        if let Ok(console) = self.java.server.join(namespace).await {
-            let _ = plant(&console, &self.tree.triggers()).await;
+        let namespace = NAMESPACE.parse().expect("valid namespace");
+        if let Ok(console) = self.instance.server.join(namespace).await {
+            let _ = ensure_path(&console, &self.tree.triggers()).await;
             let _ = console.create(Create::persistent(&self.tree.trigger(&self.id), "")).await;
         }
     }

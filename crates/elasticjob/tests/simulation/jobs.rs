@@ -1,4 +1,4 @@
-//! The jobs of a simulated cluster, and what they do.
+//! The jobs of a simulated cluster and their handler.
 
 use std::{
     collections::BTreeSet,
@@ -10,34 +10,34 @@ use std::{
 };
 
 use super::{
-    book::{Book, Terms},
-    dice::Dice,
-    line::Shared,
+    network::Connection,
+    oracle::{JobPolicies, Oracle},
     process::ProcessClock,
+    rng::Rng,
 };
 use elasticjob::{
     job::{CatchUp, Failover, Job, LeaseLoss, Misfire, Monitor, Retry, Shard, Strategy},
     runtime::Clock,
 };
 
-/// A job as it is configured now, and how it was before.
+/// A job with its present configuration and its earlier ones.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct JobPlan {
     pub(super) job: Job,
-    /// How many seconds between two fires.
+    /// Seconds between two fires.
     pub(super) every: u64,
     pub(super) has_java: bool,
-    /// A server of it was disabled: not everybody takes part.
+    /// Slots whose server is disabled for this job.
     pub(super) disabled_servers: BTreeSet<usize>,
     pub(super) disabled_shards: BTreeSet<u32>,
-    /// From when on it was as it was.
+    /// Every configuration the job has had, with the time from which it applied.
     pub(super) phases: Vec<(Duration, Phase)>,
 }
 
-/// How a job was for a while.
+/// The configuration of a job during one period.
 #[derive(Debug, Clone)]
 pub(super) struct Phase {
-    pub(super) is_on: bool,
+    pub(super) is_enabled: bool,
     pub(super) every: u64,
     pub(super) total: u32,
     pub(super) misfire: Misfire,
@@ -45,17 +45,16 @@ pub(super) struct Phase {
     pub(super) disabled_servers: BTreeSet<usize>,
 }
 
-/// Crons whose fires are this many seconds apart.
+/// A cron expression whose fires are `every` seconds apart.
 pub(super) fn cron(every: u64) -> String {
     if every == 60 { "0 * * * * ?".into() } else { format!("0/{every} * * * * ?") }
 }
 
-impl Plan {
-    /// Any job.
-    pub(super) fn draw(number: usize, dice: &Dice) -> Self {
-        let every = dice.pick(&[5, 10, 15, 30, 30, 60]);
-        let mut shards = dice.between(1, 5) as u32;
-        let strategy = dice.pick(&[
+impl JobPlan {
+    pub(super) fn random(number: usize, rng: &Rng) -> Self {
+        let every = rng.pick(&[5, 10, 15, 30, 30, 60]);
+        let mut shards = rng.between(1, 5) as u32;
+        let strategy = rng.pick(&[
             Strategy::AvgAllocation,
             Strategy::AvgAllocation,
             Strategy::Odevity,
@@ -67,29 +66,29 @@ impl Plan {
         if strategy == Strategy::SingleShardingBalance {
             shards = 1;
         }
-        let takes_over = dice.percent(65);
+        let has_failover = rng.percent(65);
         let monitor =
-            if takes_over || dice.percent(80) { Monitor::Executions } else { Monitor::Nothing };
+            if has_failover || rng.percent(80) { Monitor::Executions } else { Monitor::Nothing };
         let mut job = Job::named(&format!("job{number}"))
             .and_then(|job| job.cron(&cron(every)))
-            .expect("a good job")
+            .expect("valid job")
             .shards(shards)
             .strategy(&strategy)
-            .if_node_dies(if takes_over { Failover::TakeOver } else { Failover::Wait })
+            .failover(if has_failover { Failover::TakeOver } else { Failover::Wait })
             .monitor(monitor)
-            .if_late(if dice.percent(85) { Misfire::RunOnce } else { Misfire::Skip })
-            .if_lease_is_lost(dice.pick(&[
+            .misfire(if rng.percent(85) { Misfire::RunOnce } else { Misfire::Skip })
+            .on_lease_loss(rng.pick(&[
                 LeaseLoss::Cancel,
                 LeaseLoss::Cancel,
                 LeaseLoss::Cancel,
                 LeaseLoss::FinishFenced,
                 LeaseLoss::Continue,
             ]));
-        if dice.percent(20) {
-            job = job.if_nobody_was_there(CatchUp::Last);
+        if rng.percent(20) {
+            job = job.catch_up(CatchUp::Last);
         }
-        if dice.percent(20) {
-            job = job.if_shard_fails(Retry::attempts(2));
+        if rng.percent(20) {
+            job = job.retry(Retry::attempts(2));
         }
         let mut plan = Self {
             job,
@@ -103,10 +102,10 @@ impl Plan {
         plan
     }
 
-    /// It is as it is from now on.
+    /// Starts a new phase with the present configuration.
     pub(super) fn begin_phase(&mut self, now: Duration) {
         let phase = Phase {
-            is_on: !self.job.disabled,
+            is_enabled: !self.job.disabled,
             every: self.every,
             total: self.job.shards.get(),
             misfire: self.job.misfire,
@@ -116,85 +115,87 @@ impl Plan {
         self.phases.push((now, phase));
     }
 
-    pub(super) fn wanders(&self) -> bool {
+    /// The strategy assigns the single shard to another server for each run.
+    pub(super) fn is_rotating(&self) -> bool {
         Strategy::of(&self.job) == Strategy::SingleShardingBalance
     }
 
-    /// Java shows what it runs only if executions are monitored, and knows only its own ways to deal.
+    /// Java shows what it runs only if executions are monitored, and knows only its own sharding strategies.
     pub(super) fn is_for_java(&self) -> bool {
-        self.job.monitor == Monitor::Executions && !self.wanders()
+        self.job.monitor == Monitor::Executions && !self.is_rotating()
     }
 
-    fn terms(&self) -> Terms {
-        Terms {
-            policy: self.job.props.policies().on_lease_loss,
-            takes_over: self.job.failover == Failover::TakeOver
+    fn policies(&self) -> JobPolicies {
+        JobPolicies {
+            on_lease_loss: self.job.props.policies().on_lease_loss,
+            has_failover: self.job.failover == Failover::TakeOver
                 && self.job.monitor == Monitor::Executions
                 && !self.job.disabled,
-            wanders: self.wanders(),
+            is_rotating: self.is_rotating(),
             has_java: self.has_java,
         }
     }
 }
 
-/// What a handler has around it.
+/// Everything the handler of a simulated job uses.
 #[derive(Clone)]
-pub(super) struct Stage {
-    pub(super) book: Arc<Book>,
-    pub(super) line: Arc<Shared>,
+pub(super) struct HandlerContext {
+    pub(super) oracle: Arc<Oracle>,
+    pub(super) connection: Arc<Connection>,
     pub(super) clock: ProcessClock,
-    pub(super) dice: Arc<Dice>,
-    pub(super) plan: Arc<Mutex<Plan>>,
-    /// Faults are over: everything is quick and goes well.
-    pub(super) is_calm: Arc<AtomicBool>,
+    pub(super) rng: Arc<Rng>,
+    pub(super) plan: Arc<Mutex<JobPlan>>,
+    /// Set when the fault phase has ended: from then on every handler is fast and succeeds.
+    pub(super) is_fault_free: Arc<AtomicBool>,
 }
 
-/// Notes how a handler ended, also when it is dropped.
-struct Ending {
-    book: Arc<Book>,
+/// Reports to the oracle how a handler ended, also if it is dropped.
+struct EndGuard {
+    oracle: Arc<Oracle>,
     number: usize,
+    /// A verb for the timeline: `finishes`, `fails`, `cancels`, `drops`.
     how: &'static str,
 }
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
-        self.book.ended(self.number, self.how);
+        self.oracle.execution_ended(self.number, self.how);
     }
 }
 
-impl Stage {
-    /// What every job does: it takes its time, ends when told or a while later, and may fail.
-    pub(super) async fn work(self, shard: Shard) -> Result<(), std::io::Error> {
-        let terms = self.plan.lock().expect("nobody panics with it").terms();
-        let number = self.book.begins(&self.line, &shard, terms);
-        let mut ending = Ending { book: Arc::clone(&self.book), number, how: "is dropped in" };
-        let span = match self.dice.between(0, 99) {
-            _ if self.is_calm.load(Ordering::Relaxed) => self.dice.between(1, 50),
-            0..50 => self.dice.between(1, 300),
-            50..75 => self.dice.between(300, 3_000),
-            _ => self.dice.between(3_000, 12_000),
+impl HandlerContext {
+    /// The handler of every job: it takes a random time, stops on cancellation at once or after a delay, and may fail.
+    pub(super) async fn run(self, shard: Shard) -> Result<(), std::io::Error> {
+        let policies = self.plan.lock().expect("no panic while locked").policies();
+        let number = self.oracle.execution_started(&self.connection, &shard, policies);
+        let mut end_guard = EndGuard { oracle: Arc::clone(&self.oracle), number, how: "drops" };
+        let duration = match self.rng.between(0, 99) {
+            _ if self.is_fault_free.load(Ordering::Relaxed) => self.rng.between(1, 50),
+            0..50 => self.rng.between(1, 300),
+            50..75 => self.rng.between(300, 3_000),
+            _ => self.rng.between(3_000, 12_000),
         };
-        let ignores = self.dice.percent(30).then(|| self.dice.between(100, 4_000));
-        let fails = self.dice.percent(8) && !self.is_calm.load(Ordering::Relaxed);
-        let mut until = self.clock.monotonic() + Duration::from_millis(span);
-        let mut is_told = false;
+        let cancel_delay = self.rng.percent(30).then(|| self.rng.between(100, 4_000));
+        let fails = self.rng.percent(8) && !self.is_fault_free.load(Ordering::Relaxed);
+        let mut until = self.clock.monotonic() + Duration::from_millis(duration);
+        let mut is_cancelled = false;
         while self.clock.monotonic() < until {
             let step = until.min(self.clock.monotonic() + Duration::from_millis(500));
             tokio::select! {
                 biased;
-                _ = shard.cancel().cancelled(), if !is_told => {
-                    is_told = true;
-                    let Some(ignores) = ignores else {
-                        ending.how = "obeys in";
+                _ = shard.cancel().cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    let Some(cancel_delay) = cancel_delay else {
+                        end_guard.how = "cancels";
                         return Err(std::io::Error::other("cancelled"));
                     };
-                    until = until.min(self.clock.monotonic() + Duration::from_millis(ignores));
+                    until = until.min(self.clock.monotonic() + Duration::from_millis(cancel_delay));
                 }
                 () = self.clock.sleep_until(step) => {}
             }
-            self.book.polled(number);
+            self.oracle.handler_polled(number);
         }
-        ending.how = if fails { "fails in" } else { "finishes" };
-        if fails { Err(std::io::Error::other("it went wrong")) } else { Ok(()) }
+        end_guard.how = if fails { "fails" } else { "finishes" };
+        if fails { Err(std::io::Error::other("simulated failure")) } else { Ok(()) }
     }
 }

@@ -1,51 +1,52 @@
-//! The seeded simulation: does the cluster keep its promises, whatever happens?
+//! The seeded simulation: checks the guarantees of the cluster under random faults.
 //!
-//! One seed is one story ([`story::simulate`]): three to seven nodes with one to three jobs of all policies, in one thread, on the model of
-//! the tree that the registry in memory and tinykeeper share, in virtual time. For one to three minutes they are harmed ([`mischief`]): killed
-//! at any request, before it or after it; cut off, one or several; frozen for shorter and for longer than a session; slow; late in
-//! hearing; without an answer to what was done; with clocks that are wrong and are set. Meanwhile people configure, disable, enable,
-//! trigger and shut down, nodes leave and come, and in every fifth story a Java instance takes part ([`java`]). Then nothing is wrong any more,
-//! and everybody has a minute and a half.
+//! One seed is one simulation ([`simulate::simulate`]): three to seven nodes with one to three jobs of all policies, in one thread, in virtual
+//! time, on the tree that the memory registry and tinykeeper share. For one to three minutes there are [`faults`]: nodes are killed at any
+//! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
+//! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
+//! nodes leave and join, and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
+//! and a half to settle.
 //!
-//! What holds on a real line holds here ([`line`]): a session ends only when the server has not heard of it for its timeout, and its
-//! deadline counts from when the newest answered request was sent; every answer comes after the notifications of what was committed
-//! before.
+//! The simulated [`network`] gives the guarantees of a real one: a session ends only when the server has not heard from the process for the
+//! session timeout; the deadline of a session counts from the moment at which the newest answered request was sent; every response comes after
+//! the notifications of everything that was committed before it.
 //!
-//! # What is checked, at every step ([`book`])
+//! # Checked at every step ([`oracle`])
 //!
-//! * **No two executions of a shard hold a valid lease at the same time.** When a handler begins, nobody else runs the shard in a
-//!   session its process still believes in, and no other task of the process runs it at all. With policy `cancel` nothing is polled
-//!   after its lease has ended.
-//! * **Nothing runs unclaimed**: when a handler begins, the ledger says that its instance runs this run of the shard; whoever runs a
-//!   fire owned the shard when it claimed it or when it began; nobody was dealing then and still is.
-//! * **No run that was written down as ended runs again**, and nobody claims or buries what a live instance holds.
-//! * **Fencing tokens only grow**, from claim to claim.
-//! * **Once per death**: whoever takes over takes what somebody died with, and nobody ran since. With failover and monitoring, what was
-//!   lost does not wait longer than half a minute in which nothing is wrong.
-//! * **A claim that was taken away is noticed**: with policy `cancel` its handler is not polled three seconds later, if nothing is wrong.
+//! * **No two executions of a shard hold a valid lease at the same time.** When a handler starts, no other process runs the shard in a session
+//!   that it still trusts, and no other task of the same process runs it at all. With policy `cancel` no handler is polled after its lease has
+//!   ended.
+//! * **No shard runs unclaimed.** When a handler starts, the ledger says that its instance runs this run of the shard; an instance that runs a
+//!   fire owned the shard when it claimed it or when the handler started; and the shard was not claimed during a resharding that is still going
+//!   on.
+//! * **No run that the ledger records as ended runs again**, and no instance claims a shard, or marks it as lost, that a live instance holds.
+//! * **Fencing tokens grow** with every claim of a shard.
+//! * **One failover per death**: a failover run takes over a shard whose instance died while running it, if no instance has run it since. With
+//!   failover and monitoring, a lost shard waits for no more than half a minute without a fault.
+//! * **An instance notices that its claim was deleted**: with policy `cancel` its handler is not polled three seconds later, if there is no fault.
 //!
-//! # In the end ([`verdict`])
+//! # Checked at the end ([`final_checks`])
 //!
-//! * **Everything came to rest**: every shard has a live owner, shards are dealt evenly, and no `running`, `failover`, `failovering`,
-//!   `misfire`, `items`, `trigger`, `necessary`, `processing` or place in a latch is left behind.
+//! * **The cluster has settled**: every shard has a live owner, shards are assigned evenly, and no `running`, `failover`, `failovering`, `misfire`,
+//!   `items`, `trigger`, `necessary`, `processing` or latch node is left behind.
 //! * **Every shard runs every fire once** in the last minute.
-//! * **No due fire vanished**: a fire of a job that is due every half minute or less often ran, for every shard, if some node was a
-//!   member all the time until the next one, the job and the shard were enabled and not changed, and nothing was wrong for the last 28 seconds
-//!   before the next one. (What is due more often may be made up for by what is due next; a job may also ask that nothing is made up for.)
-//! * **Everybody leaves in time**, and nobody asks without ever waiting.
+//! * **No due fire vanished.** A fire of a job that fires every half minute or less often ran, for every shard, if a node was a member all the
+//!   time until the next fire, the job and the shard were enabled and not changed, and there was no fault for the last 28 seconds before the next
+//!   fire. (Misfires of jobs that fire more often may be answered by the next fire; and a job can be configured not to compensate misfires.)
+//! * **Every node stops in time**, and no loop sends requests without ever waiting.
 //!
-//! `make test` lives through 2,000 seeds, `make sim SEEDS=20000` through as many as asked for, `SEED=7 make sim` through one, and shows it.
-//! What it found in the protocol is kept as scenarios in `tests/membership`.
+//! `make test` simulates 2,000 seeds, `make sim SEEDS=20000` as many as requested, and `SEED=7 make sim` one, with its timeline. Defects of the
+//! protocol that the simulation found are kept as scenarios in `tests/membership`.
 
-mod agenda;
-mod book;
-mod dice;
+mod faults;
+mod final_checks;
 mod java;
 mod jobs;
-mod line;
-mod mischief;
+mod network;
+mod oracle;
 mod process;
-mod simulated;
-mod story;
-mod verdict;
+mod rng;
+mod schedule;
+mod seeds;
+mod simulate;
 mod world;

@@ -1,4 +1,4 @@
-//! A process and its clock: both can be stopped, and one of them can be wrong.
+//! A simulated process, which can be frozen or killed, and its clock, which can be wrong.
 
 use std::{
     fmt,
@@ -16,47 +16,46 @@ use tokio::{sync::Notify, time::Instant};
 
 use elasticjob::runtime::{Clock, Monotonic};
 
-/// Not at zero, so that "long ago" can be told from "never".
+/// The monotonic clock does not start at zero, so that an instant in the past differs from zero, which means "never".
 const START: Duration = Duration::from_hours(1);
 
-/// Whether a process gets on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    Runs,
-    /// As with SIGSTOP, or a long pause of a virtual machine.
+pub(super) enum ProcessState {
+    Running,
+    /// As after SIGSTOP, or during a long pause of a virtual machine.
     Frozen,
-    /// As with `kill -9`.
-    Gone,
+    /// As after `kill -9`.
+    Dead,
 }
 
-/// One process. Whatever waits in it goes on only while it runs.
+/// One process. Code that waits inside it continues only while the process is running.
 #[derive(Debug, Clone)]
-pub(super) struct Process(Arc<(Mutex<Life>, Notify)>);
+pub(super) struct Process(Arc<(Mutex<ProcessState>, Notify)>);
 
 impl Process {
     pub(super) fn new() -> Self {
-        Self(Arc::new((Mutex::new(Life::Runs), Notify::new())))
+        Self(Arc::new((Mutex::new(ProcessState::Running), Notify::new())))
     }
 
-    pub(super) fn life(&self) -> Life {
-        *self.0.0.lock().expect("nobody panics with it")
+    pub(super) fn state(&self) -> ProcessState {
+        *self.0.0.lock().expect("no panic while locked")
     }
 
-    /// What is gone stays gone.
-    pub(super) fn set(&self, life: Life) {
-        let mut now = self.0.0.lock().expect("nobody panics with it");
-        if *now != Life::Gone {
-            *now = life;
+    /// A dead process stays dead.
+    pub(super) fn set(&self, state: ProcessState) {
+        let mut now = self.0.0.lock().expect("no panic while locked");
+        if *now != ProcessState::Dead {
+            *now = state;
         }
         self.0.1.notify_waiters();
     }
 
-    /// Returns while the process runs: at once, after it is thawed, or never.
-    pub(super) async fn runs(&self) {
+    /// Returns immediately if the process is running, later if it is frozen and thaws, and never if it is dead.
+    pub(super) async fn wait_until_running(&self) {
         loop {
             let mut changed = pin!(self.0.1.notified());
             changed.as_mut().enable();
-            if self.life() == Life::Runs {
+            if self.state() == ProcessState::Running {
                 return;
             }
             changed.await;
@@ -64,23 +63,23 @@ impl Process {
     }
 }
 
-/// Tokio's paused time, as everybody's true time.
+/// The true time of the simulation, which is tokio's paused time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrueTime {
-    begun: Instant,
+    started: Instant,
     epoch: Timestamp,
 }
 
 impl TrueTime {
     pub(super) fn starting_at(epoch: Timestamp) -> Self {
-        Self { begun: tokio_now(), epoch }
+        Self { started: tokio_now(), epoch }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
-        tokio_now() - self.begun
+        tokio_now() - self.started
     }
 
-    /// How long after the beginning this instant is.
+    /// Time from the start of the simulation to `then`.
     pub(super) fn since_epoch(&self, then: Timestamp) -> SignedDuration {
         then.duration_since(self.epoch)
     }
@@ -102,30 +101,30 @@ impl Clock for TrueTime {
 
     async fn sleep_until(&self, deadline: Monotonic) {
         let then = deadline.since_start().saturating_sub(START);
-        tokio::time::sleep_until(self.begun + then).await;
+        tokio::time::sleep_until(self.started + then).await;
     }
 }
 
-/// The clock of one process: its wall may be wrong, and it stands still while the process does.
+/// The clock of one process. Its wall clock may be wrong, and a sleep on it does not end while the process is frozen.
 #[derive(Clone)]
 pub(super) struct ProcessClock {
     pub(super) time: TrueTime,
     pub(super) process: Process,
-    /// By how many milliseconds its wall is ahead.
-    pub(super) ahead: Arc<AtomicI64>,
+    /// Milliseconds by which the wall clock is ahead of the true time.
+    pub(super) clock_offset: Arc<AtomicI64>,
 }
 
 impl fmt::Debug for ProcessClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProcessClock({} ms ahead)", self.ahead.load(Ordering::Relaxed))
+        write!(f, "ProcessClock({} ms ahead)", self.clock_offset.load(Ordering::Relaxed))
     }
 }
 
 #[async_trait]
 impl Clock for ProcessClock {
     fn now(&self) -> Timestamp {
-        let ahead = SignedDuration::from_millis(self.ahead.load(Ordering::Relaxed));
-        self.time.now().saturating_add(ahead).unwrap_or(Timestamp::MAX)
+        let clock_offset = SignedDuration::from_millis(self.clock_offset.load(Ordering::Relaxed));
+        self.time.now().saturating_add(clock_offset).unwrap_or(Timestamp::MAX)
     }
 
     fn monotonic(&self) -> Monotonic {
@@ -134,7 +133,7 @@ impl Clock for ProcessClock {
 
     async fn sleep_until(&self, deadline: Monotonic) {
         self.time.sleep_until(deadline).await;
-        self.process.runs().await;
+        self.process.wait_until_running().await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cluster, and what is done to it.
+//! The simulated cluster: its nodes, and the loop that performs scheduled actions on them.
 
 use std::{
     collections::BTreeMap,
@@ -13,128 +13,129 @@ use std::{
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
-    agenda::{Act, Agenda},
-    book::Book,
-    dice::Dice,
-    java::Java,
-    jobs::{Plan, Stage},
-    line::{Line, Odds, Shared},
-    process::{Life, Process, ProcessClock, TrueTime},
+    java::JavaInstance,
+    jobs::{HandlerContext, JobPlan},
+    network::{Connection, FaultRates, SimulatedRegistry},
+    oracle::Oracle,
+    process::{Process, ProcessClock, ProcessState, TrueTime},
+    rng::Rng,
+    schedule::{Action, Schedule},
 };
 use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
     job::{RunId, Shard},
-    node::{Node, NodeError, NodeJob, Running},
+    node::{Node, NodeError, NodeJob, RunningNode},
     registry::memory::{MemoryRegistry, MemoryServer},
     runtime::Clock,
     schedule::Zone,
 };
 
 pub(super) const NAMESPACE: &str = "sim";
-/// How long the server waits before it ends a session it does not hear of.
-const SESSION: Duration = Duration::from_secs(6);
-/// How long what runs may take when a node stops.
-const DRAIN: Duration = Duration::from_secs(5);
-/// How long stopping may take: drained, told, and told goodbye.
-const STOPS_WITHIN: Duration = Duration::from_mins(2);
-/// How long after the last fault everything has to have come to rest: longer than anybody waits for a second look.
-pub(super) const SETTLES_WITHIN: Duration = Duration::from_secs(90);
-/// How long everything is watched after that.
-pub(super) const WATCHED: Duration = Duration::from_secs(65);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long running handlers may take when a node stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a node may take to stop: drain, release its shards, close its session.
+const STOP_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long after the last fault the cluster must have settled: longer than any periodic check of a member.
+pub(super) const SETTLE_TIME: Duration = Duration::from_secs(90);
+/// How long the settled cluster is observed.
+pub(super) const OBSERVATION_TIME: Duration = Duration::from_secs(65);
 
 pub(super) struct World {
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
-    /// Sees and writes what a console would.
+    /// Reads and writes as a console does.
     pub(super) observer: MemoryRegistry,
-    pub(super) agenda: Agenda,
-    pub(super) book: Arc<Book>,
+    pub(super) schedule: Schedule,
+    pub(super) oracle: Arc<Oracle>,
     flaws: Flaws,
-    pub(super) plans: Vec<Arc<Mutex<Plan>>>,
+    pub(super) plans: Vec<Arc<Mutex<JobPlan>>>,
     pub(super) slots: Vec<Slot>,
-    /// Every process whose session may still live.
-    pub(super) lines: BTreeMap<usize, Arc<Shared>>,
-    /// Who lived from when until when, and in which place.
-    pub(super) lives: Vec<Living>,
-    tasks: JoinSet<Told>,
-    /// Java instances.
-    strangers: JoinSet<()>,
-    is_calm: Arc<AtomicBool>,
-    pub(super) temper: Temper,
+    /// The connection of every process whose session may still be alive, by node number.
+    pub(super) connections: BTreeMap<usize, Arc<Connection>>,
+    /// When each node was a member.
+    pub(super) memberships: Vec<Membership>,
+    tasks: JoinSet<NodeEvent>,
+    java_instances: JoinSet<()>,
+    is_fault_free: Arc<AtomicBool>,
+    pub(super) fault_profile: FaultProfile,
     pub(super) settled_at: Duration,
-    /// What somebody asked for when everything had come to rest: of which plan, as which run.
-    pub(super) asked: Vec<(usize, RunId)>,
+    /// The triggers after the cluster had settled: index of the job plan, and run.
+    pub(super) final_triggers: Vec<(usize, RunId)>,
 }
 
-/// A process that took part.
-pub(super) struct Living {
+/// The time during which a node took part.
+pub(super) struct Membership {
     pub(super) node: usize,
     pub(super) slot: usize,
     pub(super) from: Duration,
     pub(super) until: Option<Duration>,
 }
 
-/// How rough it gets.
+/// Which faults happen in this simulation, and how often.
 #[derive(Clone, Copy)]
-pub(super) struct Temper {
-    odds: Odds,
-    /// The longest pause between two deeds, in milliseconds.
-    pause: u64,
-    chaos: Duration,
-    pub(super) touches_configuration: bool,
+pub(super) struct FaultProfile {
+    fault_rates: FaultRates,
+    /// Longest pause between two faults, in milliseconds.
+    max_pause: u64,
+    /// How long faults happen.
+    fault_phase: Duration,
+    pub(super) changes_configuration: bool,
 }
 
-/// A place for a process: an address.
+/// An address at which one process after another runs. Nodes are numbered `10 * incarnation + slot`.
 pub(super) struct Slot {
     pub(super) node: Option<usize>,
     incarnations: usize,
-    pub(super) running: Option<Running>,
-    busy: Option<AbortHandle>,
-    pub(super) ahead: Arc<AtomicI64>,
+    pub(super) running: Option<RunningNode>,
+    /// The task that starts or stops the node, while there is one.
+    transition: Option<AbortHandle>,
+    pub(super) clock_offset: Arc<AtomicI64>,
 }
 
-/// What a node's start or stop came to.
-enum Told {
-    Started(usize, Result<Running, NodeError>),
+/// The end of a node's start or stop: with the result of the start, or whether the stop was in time.
+enum NodeEvent {
+    Started(usize, Result<RunningNode, NodeError>),
     Stopped(usize, bool),
 }
 
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
-        let dice = Dice::new(seed);
-        let epoch = "2026-11-15T06:00:00Z".parse().expect("an instant");
+        let rng = Rng::new(seed);
+        let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
-        let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION);
-        let namespace = NAMESPACE.parse().expect("a good namespace");
-        let observer = server.join(namespace).await.expect("memory is always there");
-        let odds = Odds {
-            crash: dice.pick(&[0, 0, 1_500, 4_000]),
-            lost_answer: dice.pick(&[0, 200, 800]),
-            unreachable: dice.pick(&[0, 300, 1_000]),
+        let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION_TIMEOUT);
+        let namespace = NAMESPACE.parse().expect("valid namespace");
+        let observer =
+            server.join(namespace).await.expect("the memory registry is always available");
+        let fault_rates = FaultRates {
+            crash: rng.pick(&[0, 0, 1_500, 4_000]),
+            lost_response: rng.pick(&[0, 200, 800]),
+            unreachable: rng.pick(&[0, 300, 1_000]),
         };
-        let temper = Temper {
-            odds,
-            pause: dice.pick(&[2_000, 6_000, 20_000, 60_000]),
-            chaos: Duration::from_secs(dice.between(60, 180)),
-            touches_configuration: dice.percent(60),
+        let fault_profile = FaultProfile {
+            fault_rates,
+            max_pause: rng.pick(&[2_000, 6_000, 20_000, 60_000]),
+            fault_phase: Duration::from_secs(rng.between(60, 180)),
+            changes_configuration: rng.percent(60),
         };
-        let jobs = dice.between(1, 3) as usize;
-        let has_java = dice.percent(20);
+        let jobs = rng.between(1, 3) as usize;
+        let has_java = rng.percent(20);
         let plans = (0..jobs).map(|number| {
-            let mut plan = Plan::draw(number, &dice);
+            let mut plan = JobPlan::random(number, &rng);
             plan.has_java = has_java && number == 0 && plan.is_for_java();
             Arc::new(Mutex::new(plan))
         });
         let plans = plans.collect();
-        let slots = dice.between(3, 7);
+        let slots = rng.between(3, 7);
         let slots = (0..slots).map(|_| Slot {
             node: None,
             incarnations: 0,
             running: None,
-            busy: None,
-            ahead: Arc::new(AtomicI64::new(if dice.percent(50) {
-                dice.between(0, 4_000) as i64 - 2_000
+            transition: None,
+            clock_offset: Arc::new(AtomicI64::new(if rng.percent(50) {
+                rng.between(0, 4_000) as i64 - 2_000
             } else {
                 0
             })),
@@ -144,201 +145,208 @@ impl World {
             time,
             server,
             observer,
-            agenda: Agenda::default(),
-            book: Arc::new(Book::new(time)),
+            schedule: Schedule::default(),
+            oracle: Arc::new(Oracle::new(time)),
             flaws,
             plans,
             slots,
-            lines: BTreeMap::new(),
-            lives: Vec::new(),
+            connections: BTreeMap::new(),
+            memberships: Vec::new(),
             tasks: JoinSet::new(),
-            strangers: JoinSet::new(),
-            is_calm: Arc::default(),
-            temper,
+            java_instances: JoinSet::new(),
+            is_fault_free: Arc::default(),
+            fault_profile,
             settled_at: Duration::ZERO,
-            asked: Vec::new(),
-            dice,
+            final_triggers: Vec::new(),
+            rng,
         }
     }
 
-    /// Everything that happens, until it is over or a promise is broken.
+    /// Performs scheduled actions until the simulation ends or a guarantee is violated.
     pub(super) async fn run(&mut self) {
-        self.open();
+        self.schedule_start();
         loop {
             let now = self.time.monotonic();
-            if let Some(act) = self.agenda.take(now) {
-                if matches!(act, Act::End) {
+            if let Some(action) = self.schedule.take_due(now) {
+                if matches!(action, Action::End) {
                     return;
                 }
-                self.act(act).await;
-                self.book.disturbed(self.is_disturbed());
+                self.perform(action).await;
+                self.oracle.set_disturbed(self.is_disturbed());
                 continue;
             }
-            let Some(next) = self.agenda.next_at() else { return };
+            let Some(next) = self.schedule.next_at() else { return };
             tokio::select! {
                 biased;
-                () = self.book.broken.notified() => return,
-                Some(told) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    if let Ok(told) = told {
-                        self.told(told);
+                () = self.oracle.violation_found.notified() => return,
+                Some(event) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    if let Ok(event) = event {
+                        self.handle_node_event(event);
                     }
                 }
-                () = self.agenda.changed() => {}
+                () = self.schedule.changed() => {}
                 () = self.time.sleep_until(next) => {}
             }
-            self.book.disturbed(self.is_disturbed());
+            self.oracle.set_disturbed(self.is_disturbed());
         }
     }
 
-    fn open(&mut self) {
+    fn schedule_start(&mut self) {
         let now = self.time.monotonic();
         for slot in 0..self.slots.len() {
-            let then = now + Duration::from_millis(self.dice.between(0, 5_000));
-            self.agenda.add(then, Act::Start { slot });
+            let then = now + Duration::from_millis(self.rng.between(0, 5_000));
+            self.schedule.add(then, Action::Start { slot });
         }
-        self.agenda.add(now + Duration::from_secs(6), Act::Mischief);
+        self.schedule.add(now + Duration::from_secs(6), Action::InjectFault);
         for plan in self.plans.iter().filter(|plan| lock(plan).has_java) {
-            let java = Java {
+            let java = JavaInstance {
                 server: self.server.clone(),
                 time: self.time,
-                dice: self.dice.fork(),
+                rng: self.rng.fork(),
                 plan: Arc::clone(plan),
-                book: Arc::clone(&self.book),
-                is_calm: Arc::clone(&self.is_calm),
+                oracle: Arc::clone(&self.oracle),
+                is_fault_free: Arc::clone(&self.is_fault_free),
                 number: 4_000,
             };
-            self.strangers.spawn(java.live());
+            self.java_instances.spawn(java.run());
         }
-        let calm = now + Duration::from_secs(10) + self.temper.chaos;
-        self.agenda.add(calm, Act::Calm);
+        let end_at = now + Duration::from_secs(10) + self.fault_profile.fault_phase;
+        self.schedule.add(end_at, Action::EndFaults);
     }
 
     fn is_disturbed(&self) -> bool {
-        self.lines.values().any(|line| line.is_disturbed())
-            || self.slots.iter().any(|slot| slot.busy.is_some())
+        self.connections.values().any(|connection| connection.is_disturbed())
+            || self.slots.iter().any(|slot| slot.transition.is_some())
     }
 
-    async fn act(&mut self, act: Act) {
-        match act {
-            Act::Expire { node, session, silence } => {
-                if let Some(line) = self.lines.get(&node)
-                    && line.expire(silence)
+    async fn perform(&mut self, action: Action) {
+        match action {
+            Action::Expire { node, session, silence } => {
+                if let Some(connection) = self.connections.get(&node)
+                    && connection.expire(silence)
                 {
-                    self.book.tell(format_args!("the session of n{node} is over"));
-                    self.book.session_ended(session);
-                    if line.process.life() == Life::Gone {
-                        self.lines.remove(&node);
+                    self.oracle.log(format_args!("the session of n{node} expires"));
+                    self.oracle.session_ended(session);
+                    if connection.process.state() == ProcessState::Dead {
+                        self.connections.remove(&node);
                     }
                 }
             }
-            Act::Crashed { node } => self.bury(node),
-            Act::Heal { node } => {
-                if let Some(line) = self.lines.get(&node) {
-                    self.book.tell(format_args!("n{node} is connected again"));
-                    line.heal();
+            Action::Crashed { node } => self.remove_process(node),
+            Action::Heal { node } => {
+                if let Some(connection) = self.connections.get(&node) {
+                    self.oracle.log(format_args!("n{node} can connect again"));
+                    connection.heal();
                 }
             }
-            Act::Thaw { node } => {
-                if let Some(line) = self.lines.get(&node) {
-                    self.book.tell(format_args!("n{node} thaws"));
-                    line.thaw();
+            Action::Thaw { node } => {
+                if let Some(connection) = self.connections.get(&node) {
+                    self.oracle.log(format_args!("n{node} thaws"));
+                    connection.thaw();
                 }
             }
-            Act::Recover { node } => {
-                if let Some(line) = self.lines.get(&node) {
-                    line.set_travel(0, 3);
-                    line.set_deaf(None);
+            Action::Recover { node } => {
+                if let Some(connection) = self.connections.get(&node) {
+                    connection.set_latency(0, 3);
+                    connection.hold_notifications(None);
                 }
             }
-            Act::Start { slot } => self.start(slot).await,
-            Act::Stop { node } => {
+            Action::Start { slot } => self.start(slot).await,
+            Action::Stop { node } => {
                 if self.slots[node % 10].node == Some(node) {
                     self.stop(node % 10);
                 }
             }
-            Act::Mischief => {
-                if !self.is_calm.load(Ordering::Relaxed) {
-                    self.mischief().await;
-                    let pause = Duration::from_millis(self.dice.between(200, self.temper.pause));
-                    self.agenda.add(self.time.monotonic() + pause, Act::Mischief);
+            Action::InjectFault => {
+                if !self.is_fault_free.load(Ordering::Relaxed) {
+                    self.inject_fault().await;
+                    let pause =
+                        Duration::from_millis(self.rng.between(200, self.fault_profile.max_pause));
+                    self.schedule.add(self.time.monotonic() + pause, Action::InjectFault);
                 }
             }
-            Act::Enable { job } => self.enable(job).await,
-            Act::End => {}
-            Act::Calm => self.calm().await,
-            Act::Settled => {
+            Action::Enable { job } => self.enable(job).await,
+            Action::End => {}
+            Action::EndFaults => self.end_faults().await,
+            Action::ConfigDecision => {
                 self.settled_at = self.time.elapsed();
-                self.book.tell(format_args!("everything should have come to rest"));
-                self.ask_for_all().await;
+                self.oracle.log(format_args!("the cluster must have settled"));
+                self.trigger_jobs().await;
             }
         }
     }
 
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Started(node, started) => {
+    fn handle_node_event(&mut self, event: NodeEvent) {
+        match event {
+            NodeEvent::Started(node, started) => {
                 let slot = node % 10;
                 if self.slots[slot].node != Some(node) {
                     return;
                 }
-                self.slots[slot].busy = None;
+                self.slots[slot].transition = None;
                 match started {
                     Ok(running) => {
-                        self.book.tell(format_args!("n{node} has joined"));
+                        self.oracle.log(format_args!("n{node} has joined"));
                         self.slots[slot].running = Some(running);
                         let from = self.time.elapsed();
-                        self.lives.push(Living { node, slot, from, until: None });
+                        self.memberships.push(Membership { node, slot, from, until: None });
                     }
                     Err(error) => {
-                        self.book.tell(format_args!("n{node} did not join: {error}"));
-                        if let Some(line) = self.lines.get(&node) {
-                            line.kill();
+                        self.oracle.log(format_args!("n{node} did not join: {error}"));
+                        if let Some(connection) = self.connections.get(&node) {
+                            connection.kill();
                         }
-                        self.bury(node);
+                        self.remove_process(node);
                     }
                 }
             }
-            Told::Stopped(node, in_time) => {
+            NodeEvent::Stopped(node, in_time) => {
                 if !in_time {
-                    self.book
-                        .violated(format_args!("n{node} did not stop within {STOPS_WITHIN:?}"));
+                    self.oracle.report_violation(format_args!(
+                        "n{node} did not stop within {STOP_TIMEOUT:?}"
+                    ));
                 }
-                self.book.tell(format_args!("n{node} has left"));
-                if let Some(line) = self.lines.get(&node) {
-                    line.kill();
+                self.oracle.log(format_args!("n{node} has left"));
+                if let Some(connection) = self.connections.get(&node) {
+                    connection.kill();
                 }
-                self.bury(node);
+                self.remove_process(node);
             }
         }
     }
 
-    /// A process is gone; another takes its place after a while.
-    pub(super) fn bury(&mut self, node: usize) {
+    /// Removes a dead process; another one starts in its slot after a while.
+    pub(super) fn remove_process(&mut self, node: usize) {
         let slot = node % 10;
         if self.slots[slot].node != Some(node) {
             return;
         }
-        self.end_life(node);
-        self.book.process_gone(node);
-        let place = &mut self.slots[slot];
-        place.node = None;
-        drop(place.running.take());
-        if let Some(busy) = place.busy.take() {
-            busy.abort();
+        self.end_membership(node);
+        self.oracle.process_died(node);
+        let slot_state = &mut self.slots[slot];
+        slot_state.node = None;
+        drop(slot_state.running.take());
+        if let Some(transition) = slot_state.transition.take() {
+            transition.abort();
         }
-        if self.lines.get(&node).is_some_and(|line| !line.may_expire()) {
-            self.lines.remove(&node);
+        if self.connections.get(&node).is_some_and(|connection| !connection.may_expire()) {
+            self.connections.remove(&node);
         }
         let pause = self
-            .dice
-            .between(500, if self.is_calm.load(Ordering::Relaxed) { 2_000 } else { 25_000 });
-        self.agenda.add(self.time.monotonic() + Duration::from_millis(pause), Act::Start { slot });
+            .rng
+            .between(500, if self.is_fault_free.load(Ordering::Relaxed) { 2_000 } else { 25_000 });
+        self.schedule
+            .add(self.time.monotonic() + Duration::from_millis(pause), Action::Start { slot });
     }
 
-    pub(super) fn end_life(&mut self, node: usize) {
+    pub(super) fn end_membership(&mut self, node: usize) {
         let now = self.time.elapsed();
-        for life in self.lives.iter_mut().filter(|life| life.node == node && life.until.is_none()) {
-            life.until = Some(now);
+        for membership in self
+            .memberships
+            .iter_mut()
+            .filter(|membership| membership.node == node && membership.until.is_none())
+        {
+            membership.until = Some(now);
         }
     }
 
@@ -346,125 +354,128 @@ impl World {
         if self.slots[slot].node.is_some() {
             return;
         }
-        let namespace = NAMESPACE.parse().expect("a good namespace");
+        let namespace = NAMESPACE.parse().expect("valid namespace");
         let Ok(inner) = self.server.join(namespace).await else { return };
-        let place = &mut self.slots[slot];
-        let node = place.incarnations * 10 + slot;
-        place.incarnations += 1;
-        place.node = Some(node);
-        self.book.tell(format_args!("n{node} starts"));
+        let slot_state = &mut self.slots[slot];
+        let node = slot_state.incarnations * 10 + slot;
+        slot_state.incarnations += 1;
+        slot_state.node = Some(node);
+        self.oracle.log(format_args!("n{node} starts"));
         let process = Process::new();
         let clock = ProcessClock {
             time: self.time,
             process: process.clone(),
-            ahead: Arc::clone(&place.ahead),
+            clock_offset: Arc::clone(&slot_state.clock_offset),
         };
-        let line = Line::new(
+        let registry = SimulatedRegistry::new(
             node,
             process,
             inner,
             self.time,
-            self.dice.fork(),
-            self.agenda.clone(),
-            Arc::clone(&self.book),
+            self.rng.fork(),
+            self.schedule.clone(),
+            Arc::clone(&self.oracle),
         );
-        let shared = Arc::clone(line.shared());
-        if !self.is_calm.load(Ordering::Relaxed) {
-            shared.set_odds(self.temper.odds);
+        let connection = Arc::clone(registry.connection());
+        if !self.is_fault_free.load(Ordering::Relaxed) {
+            connection.set_fault_rates(self.fault_profile.fault_rates);
         }
-        self.lines.insert(node, Arc::clone(&shared));
-        let dice = Arc::new(self.dice.fork());
-        let mut builder = Node::on(Arc::new(line))
+        self.connections.insert(node, Arc::clone(&connection));
+        let rng = Arc::new(self.rng.fork());
+        let mut builder = Node::on(Arc::new(registry))
             .address(Ipv4Addr::new(10, 0, 0, slot as u8 + 1))
             .clock(Arc::new(clock.clone()))
-            .randomness(Arc::new(self.dice.fork()))
+            .randomness(Arc::new(self.rng.fork()))
             .flaws(self.flaws)
-            .drain(DRAIN)
+            .drain(DRAIN_TIMEOUT)
             .zone(Zone::utc());
         for plan in &self.plans {
             let job = lock(plan).job.clone();
-            let stage = Stage {
-                book: Arc::clone(&self.book),
-                line: Arc::clone(&shared),
+            let context = HandlerContext {
+                oracle: Arc::clone(&self.oracle),
+                connection: Arc::clone(&connection),
                 clock: clock.clone(),
-                dice: Arc::clone(&dice),
+                rng: Arc::clone(&rng),
                 plan: Arc::clone(plan),
-                is_calm: Arc::clone(&self.is_calm),
+                is_fault_free: Arc::clone(&self.is_fault_free),
             };
-            let handler = move |shard: Shard| stage.clone().work(shard);
+            let handler = move |shard: Shard| context.clone().run(shard);
             builder = builder.with(NodeJob::code(job, handler));
         }
-        let starting = async move { Told::Started(node, builder.start().await) };
-        self.slots[slot].busy = Some(self.tasks.spawn(starting));
+        let starting = async move { NodeEvent::Started(node, builder.start().await) };
+        self.slots[slot].transition = Some(self.tasks.spawn(starting));
     }
 
     pub(super) fn stop(&mut self, slot: usize) {
-        let place = &mut self.slots[slot];
-        let (Some(node), Some(running)) = (place.node, place.running.take()) else { return };
-        self.book.tell(format_args!("n{node} is asked to stop"));
-        let stopping = async move {
-            let in_time = tokio::time::timeout(STOPS_WITHIN, running.stop()).await.is_ok();
-            Told::Stopped(node, in_time)
+        let slot_state = &mut self.slots[slot];
+        let (Some(node), Some(running)) = (slot_state.node, slot_state.running.take()) else {
+            return;
         };
-        place.busy = Some(self.tasks.spawn(stopping));
-        self.end_life(node);
+        self.oracle.log(format_args!("n{node} begins to stop"));
+        let stopping = async move {
+            let in_time = tokio::time::timeout(STOP_TIMEOUT, running.stop()).await.is_ok();
+            NodeEvent::Stopped(node, in_time)
+        };
+        slot_state.transition = Some(self.tasks.spawn(stopping));
+        self.end_membership(node);
     }
 
-    /// No more faults: what is wrong is put right, and everybody has some time.
-    async fn calm(&mut self) {
-        self.book.tell(format_args!("no more faults"));
-        self.is_calm.store(true, Ordering::Relaxed);
-        for line in self.lines.values() {
-            line.set_odds(Odds::default());
-            line.set_travel(0, 3);
-            line.set_deaf(None);
-            line.heal();
-            line.thaw();
+    /// Ends the fault phase: repairs every fault and gives the cluster time to settle.
+    async fn end_faults(&mut self) {
+        self.oracle.log(format_args!("no more faults"));
+        self.is_fault_free.store(true, Ordering::Relaxed);
+        for connection in self.connections.values() {
+            connection.set_fault_rates(FaultRates::default());
+            connection.set_latency(0, 3);
+            connection.hold_notifications(None);
+            connection.heal();
+            connection.thaw();
         }
         for slot in &self.slots {
-            slot.ahead.store(0, Ordering::Relaxed);
+            slot.clock_offset.store(0, Ordering::Relaxed);
         }
         for number in 0..self.plans.len() {
             self.enable(number).await;
         }
-        // Between two fires, so that nothing runs when it is looked at.
-        let now = self.time.elapsed() + SETTLES_WITHIN;
+        // Between two fires, so that no shard runs at the time of the checks.
+        let now = self.time.elapsed() + SETTLE_TIME;
         let settled =
             Duration::from_secs(now.as_secs().next_multiple_of(5)) + Duration::from_millis(2_500);
         let start = self.time.monotonic() + settled.saturating_sub(self.time.elapsed());
-        self.agenda.add(start, Act::Settled);
-        self.agenda.add(start + WATCHED, Act::End);
+        self.schedule.add(start, Action::ConfigDecision);
+        self.schedule.add(start + OBSERVATION_TIME, Action::End);
     }
 
-    /// Everybody leaves, in time.
-    pub(super) async fn close(&mut self) {
+    /// Stops every node, and checks that each stops in time.
+    pub(super) async fn stop_all(&mut self) {
         for slot in 0..self.slots.len() {
             self.stop(slot);
         }
         let all = async {
-            while let Some(told) = self.tasks.join_next().await {
-                if let Ok(Told::Stopped(node, false)) = told {
-                    self.book
-                        .violated(format_args!("n{node} did not stop within {STOPS_WITHIN:?}"));
+            while let Some(event) = self.tasks.join_next().await {
+                if let Ok(NodeEvent::Stopped(node, false)) = event {
+                    self.oracle.report_violation(format_args!(
+                        "n{node} did not stop within {STOP_TIMEOUT:?}"
+                    ));
                 }
             }
         };
-        if tokio::time::timeout(STOPS_WITHIN * 2, all).await.is_err() {
-            self.book.violated(format_args!("not everybody came to an end"));
+        if tokio::time::timeout(STOP_TIMEOUT * 2, all).await.is_err() {
+            self.oracle.report_violation(format_args!("not every node stopped"));
         }
     }
 
-    /// The places of those who run.
-    pub(super) fn running(&self) -> Vec<usize> {
+    /// The slots with a running node.
+    pub(super) fn running_slots(&self) -> Vec<usize> {
         (0..self.slots.len()).filter(|slot| self.slots[*slot].running.is_some()).collect()
     }
 }
 
-pub(super) fn tree_of(plan: &Arc<Mutex<Plan>>) -> JobTree {
+pub(super) fn tree_of(plan: &Arc<Mutex<JobPlan>>) -> JobTree {
     let name = lock(plan).job.name.clone();
-    JobTree::new(&NAMESPACE.parse().expect("a good namespace"), &name).expect("a good name")
+    JobTree::new(&NAMESPACE.parse().expect("valid namespace"), &name).expect("valid job name")
 }
 
-pub(super) fn lock(plan: &Arc<Mutex<Plan>>) -> MutexGuard<'_, Plan> {
+pub(super) fn lock(plan: &Arc<Mutex<JobPlan>>) -> MutexGuard<'_, JobPlan> {
     plan.lock().unwrap_or_else(PoisonError::into_inner)
 }

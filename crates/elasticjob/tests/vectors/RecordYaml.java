@@ -9,7 +9,7 @@ import org.yaml.snakeyaml.DumperOptions;
 import org.yaml.snakeyaml.Yaml;
 import org.yaml.snakeyaml.representer.Representer;
 
-/** Asks the real SnakeYAML how it writes texts, or the real ElasticJob what it makes of documents; both come in with NUL in between. */
+/** Records how SnakeYAML writes texts, or how ElasticJob reads documents and writes them again. Input: texts or documents, separated by NUL. */
 public final class RecordYaml {
     public static void main(String[] args) throws Exception {
         boolean write = "write".equals(args[0]);
@@ -26,7 +26,7 @@ public final class RecordYaml {
         out.flush();
     }
 
-    /** A text as a value, in a list, as a key, and deeper. */
+    /** The text as a value, in a list, as a key, and nested. */
     private static String dump(String text) {
         Map<String, Object> inner = new LinkedHashMap<>();
         inner.put(text, "v");
@@ -38,7 +38,7 @@ public final class RecordYaml {
         return new Yaml(new Representer(new DumperOptions())).dumpAsMap(outer);
     }
 
-    /** What a configuration becomes when an instance loads it and a console stores it. By reflection, so that `write` needs no ElasticJob. */
+    /** A configuration as it is after an instance has loaded it and a console has stored it. By reflection, so that `write` needs no ElasticJob. */
     private static String readAndWrite(String document) throws Exception {
         Class<?> engine = Class.forName("org.apache.shardingsphere.elasticjob.infra.yaml.YamlEngine");
         Class<?> pojo = Class.forName("org.apache.shardingsphere.elasticjob.infra.pojo.JobConfigurationPOJO");

@@ -69,34 +69,42 @@ fn error_names_the_field_and_the_part() {
 
 #[test]
 fn error_gives_a_hint() {
-    for (text, message) in [
+    for (text, message, hint) in [
         (
             "abc",
-            "has 1 field; hint: seconds come first, then minutes, hours, day of month, month, day of week and optionally a year",
+            "has 1 field",
+            "seconds come first, then minutes, hours, day of month, month, day of week and optionally a year",
         ),
-        ("0 0 24 * * ?", r#"hours "24" is out of range; hint: hours are 0 to 23"#),
+        ("0 0 24 * * ?", r#"hours "24" is out of range"#, "hours are 0 to 23"),
         (
             "0 0 0 ? * 0",
-            r#"day of week "0" is out of range; hint: days of the week are 1 (Sunday) to 7 (Saturday) or SUN to SAT"#,
+            r#"day of week "0" is out of range"#,
+            "days of the week are 1 (Sunday) to 7 (Saturday) or SUN to SAT",
         ),
         (
             "0/60 * * * * ?",
-            r#"seconds "0/60" has a step of 60; hint: a step here is at most 59, as in 0/5"#,
+            r#"seconds "0/60" has a step of 60"#,
+            "a step here is at most 59, as in 0/5",
         ),
         (
             "0 0 0 ? * L3",
-            r#"day of week "L3" has its L in front; hint: the last Friday of a month is 6L or FRIL; L alone is Saturday"#,
+            r#"day of week "L3" has its L in front"#,
+            "the last Friday of a month is 6L or FRIL; L alone is Saturday",
         ),
         (
             "0 0 0 ? * MON-5",
-            r#"day of week "MON-5" is a range from a name to something else; hint: both ends are names, as in MON-FRI, or both are numbers, as in 2-6"#,
+            r#"day of week "MON-5" is a range from a name to something else"#,
+            "both ends are names, as in MON-FRI, or both are numbers, as in 2-6",
         ),
         (
             "0 0 0 L-31 * ?",
-            r#"day of month "L-31" goes back more than a month; hint: L-3 is three days before the last; the limit is L-30"#,
+            r#"day of month "L-31" goes back more than a month"#,
+            "L-3 is three days before the last; the limit is L-30",
         ),
     ] {
-        assert_eq!(error(text).to_string(), format!("cron {text:?}: {message}"));
+        let error = error(text);
+        assert_eq!(error.to_string(), format!("cron {text:?}: {message}"));
+        assert_eq!(error.hint, hint);
     }
 }
 

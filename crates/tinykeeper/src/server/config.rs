@@ -53,7 +53,7 @@ impl Default for Config {
 
 impl Config {
     /// A server in memory on a free loopback port, for tests.
-    pub fn ephemeral() -> Self {
+    pub fn in_memory() -> Self {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..Self::default() }
     }
 }

@@ -539,7 +539,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn session_with_requests_waiting_does_not_expire() {
         let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
-        let mut core = Core::new(Arc::new(Config::ephemeral()), peer, Tree::new(), None, 0);
+        let mut core = Core::new(Arc::new(Config::in_memory()), peer, Tree::new(), None, 0);
         let (outbox, _receiver) = outbox::channel(1 << 20);
         let request = ConnectRequest {
             protocol_version: 0,

@@ -22,26 +22,34 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    #[error(
-        "cannot listen on {address}: {source}; hint: stop what listens there or choose another address"
-    )]
+    #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
     /// The data directory cannot be used, or the disk failed.
     #[error(transparent)]
     Store(#[from] store::Error),
     /// A snapshot in the data directory cannot be decoded by this version.
-    #[error(
-        "cannot read the tree of snapshot {zxid:#x}; hint: was the directory written by another version?"
-    )]
+    #[error("cannot read the tree of snapshot {zxid:#x}")]
     Snapshot { zxid: i64, source: SnapshotError },
     /// A record of the log does not fit the tree.
-    #[error(
-        "cannot replay transaction {zxid:#x}: {reason}; hint: was a file of the directory removed or replaced?"
-    )]
+    #[error("cannot replay transaction {zxid:#x}: {reason}")]
     Replay { zxid: i64, reason: String },
     /// A thread could not be started, or a task of the server panicked.
     #[error("internal error of the server")]
     Internal(#[source] io::Error),
+}
+
+impl ServerError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Listen { .. } => "stop what listens there or choose another address",
+            Self::Store(error) => return error.hint(),
+            Self::Snapshot { .. } => "was the directory written by another version?",
+            Self::Replay { .. } => "was a file of the directory removed or replaced?",
+            Self::Internal(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl Server {
@@ -51,7 +59,7 @@ impl Server {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tinykeeper::server::ServerError> {
     /// use tinykeeper::server::{Config, Server};
     ///
-    /// let server = Server::start(Config::ephemeral()).await?;
+    /// let server = Server::start(Config::in_memory()).await?;
     /// println!("clients connect to {}", server.address());
     /// server.shutdown().await
     /// # }

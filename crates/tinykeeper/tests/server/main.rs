@@ -34,7 +34,7 @@ async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
 
 /// Starts a server in memory, with the test's changes to its configuration.
 async fn serve(adjust: impl FnOnce(&mut Config)) -> Server {
-    let mut config = Config::ephemeral();
+    let mut config = Config::in_memory();
     adjust(&mut config);
     Server::start(config).await.expect("the server starts")
 }

@@ -1,4 +1,4 @@
-//! What somebody feels: a real Chromium, driven by the script beside the pages.
+//! Measures the pages in a real Chromium, driven by a script of the web folder.
 
 use std::{
     path::Path,
@@ -7,24 +7,24 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-use super::program::Console;
+use super::console_process::ConsoleProcess;
 use crate::{BoxError, statistics::median};
 
 const WEB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/elasticjob-console/web");
-/// What the script ends with when there is no browser.
+/// Exit code of the script if there is no browser.
 const NO_BROWSER: i32 = 3;
 
-/// In milliseconds.
-pub(super) struct Felt {
-    /// From the address to rows and a search that works, load by load.
+/// Times in milliseconds.
+pub(super) struct BrowserTimings {
+    /// From opening the page to rows and a working search, for each load.
     pub(super) ready: Vec<f64>,
-    /// From a key to other rows.
+    /// From a key press to new rows.
     pub(super) keys: Vec<f64>,
-    /// For how long nothing could be done at the worst.
+    /// The longest time for which the page did not react.
     pub(super) longest_task: f64,
 }
 
-impl Felt {
+impl BrowserTimings {
     pub(super) fn median_ready(&self) -> f64 {
         median(self.ready.iter().copied())
     }
@@ -34,18 +34,18 @@ impl Felt {
     }
 }
 
-/// Loads the list so often; or says what is missing for that.
+/// Loads the list `loads` times. Returns an inner error if something that the browser needs is missing.
 pub(super) async fn browse(
-    console: &Console,
+    console: &ConsoleProcess,
     loads: usize,
-) -> Result<Result<Felt, String>, BoxError> {
+) -> Result<Result<BrowserTimings, String>, BoxError> {
     for (file, hint) in [
         ("dist/index.html", "make web"),
         ("node_modules/@playwright/test/package.json", "make web"),
     ] {
         if !Path::new(WEB).join(file).is_file() {
             return Ok(Err(format!(
-                "there is no web/{file}; hint: {hint}, then build elasticjob again"
+                "there is no web/{file}; hint: {hint}, then rebuild elasticjob"
             )));
         }
     }
@@ -59,9 +59,7 @@ pub(super) async fn browse(
     let output = match spawn_blocking(move || command.output()).await? {
         Ok(output) => output,
         Err(error) => {
-            return Ok(Err(format!(
-                "node cannot be started: {error}; hint: install Node 20 or newer"
-            )));
+            return Ok(Err(format!("cannot start node: {error}; hint: install Node 20 or newer")));
         }
     };
     match output.status.code() {
@@ -70,16 +68,21 @@ pub(super) async fn browse(
             let hint = "scripts/install-chromium.sh, or CHROMIUM=/path/to/one";
             return Ok(Err(format!("there is no Chromium; hint: {hint}")));
         }
-        _ => return Err("the browser did not see the list; what it said is above".into()),
+        _ => return Err("the browser did not show the list; its output is above".into()),
     }
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let times = |key: &str| -> Vec<f64> {
-        told[key].as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect()
+        results[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(serde_json::Value::as_f64)
+            .collect()
     };
-    let felt = Felt {
+    let timings = BrowserTimings {
         ready: times("readyMs"),
         keys: times("keysMs"),
-        longest_task: told["longestTaskMs"].as_f64().unwrap_or_default(),
+        longest_task: results["longestTaskMs"].as_f64().unwrap_or_default(),
     };
-    Ok(Ok(felt))
+    Ok(Ok(timings))
 }

@@ -1,34 +1,33 @@
-//! What is shown while it runs, and the page that is written in the end.
+//! The results: printed while the benchmark runs, and written as a Markdown page at its end.
 
 use std::fmt::Write as _;
 
 use super::worker::Side;
-use crate::say;
+use crate::print_line;
 
-/// The page as far as it is written.
+/// The page so far.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     text: String,
-    bars: Vec<Bar>,
+    targets: Vec<Target>,
 }
 
-/// What was aimed at.
 #[derive(Debug)]
-struct Bar {
-    what: String,
+struct Target {
+    description: String,
     is_met: bool,
-    /// Whether missing it is a failure.
-    is_held: bool,
+    /// Whether the benchmark fails if the target is missed.
+    is_required: bool,
     measured: String,
 }
 
 impl Page {
-    /// Something that stands by itself: a heading, a paragraph, the head of a table.
+    /// Adds a heading, a paragraph or the head of a table.
     pub(super) fn block(&mut self, text: &str) {
         self.line(&format!("\n{text}"));
     }
 
-    /// A table begins. The first columns are words or what was asked for.
+    /// Begins a table.
     pub(super) fn table(&mut self, columns: &[&str]) {
         self.block(&format!("| {} |", columns.join(" | ")));
         self.line(&format!("|{}", "---|".repeat(columns.len())));
@@ -38,66 +37,66 @@ impl Page {
         self.line(&format!("| {} |", cells.join(" | ")));
     }
 
-    /// Notes what is held: a run that misses it fails.
-    pub(super) fn held(&mut self, what: &str, measured: &str, is_met: bool) {
-        let (what, measured) = (what.to_owned(), measured.to_owned());
-        self.bars.push(Bar { what, is_met, is_held: true, measured });
+    /// Records a target that fails the benchmark if it is missed.
+    pub(super) fn required(&mut self, description: &str, measured: &str, is_met: bool) {
+        let (description, measured) = (description.to_owned(), measured.to_owned());
+        self.targets.push(Target { description, is_met, is_required: true, measured });
     }
 
-    /// Notes what is aimed at: a run that misses it says so.
-    pub(super) fn aimed(&mut self, what: &str, measured: &str, is_met: bool) {
-        let (what, measured) = (what.to_owned(), measured.to_owned());
-        self.bars.push(Bar { what, is_met, is_held: false, measured });
+    /// Records a target that is only reported.
+    pub(super) fn goal(&mut self, description: &str, measured: &str, is_met: bool) {
+        let (description, measured) = (description.to_owned(), measured.to_owned());
+        self.targets.push(Target { description, is_met, is_required: false, measured });
     }
 
-    /// The page, with all that was aimed at, and whether everything was held that is.
+    /// Returns the page with the table of targets, and whether all required targets were met.
     pub(super) fn end(mut self) -> (String, bool) {
-        self.block("## What was aimed at\n\nWhat is held fails the run when it is missed. What is not held is the machine's as much as ours, or not reached yet.");
-        self.table(&["aimed at", "measured", "", "held"]);
-        let bars = std::mem::take(&mut self.bars);
-        let is_held = bars.iter().all(|bar| bar.is_met || !bar.is_held);
-        for Bar { what, is_met, is_held, measured } in bars {
-            let word = if is_met { "met" } else { "**missed**" };
-            let held = if is_held { "yes" } else { "no" };
-            self.row(&[what, measured, word.into(), held.into()]);
+        self.block("## Targets\n\nA missed required target fails the benchmark. The others depend on the machine as much as on the code, or are not reached yet.");
+        self.table(&["target", "measured", "", "required"]);
+        let targets = std::mem::take(&mut self.targets);
+        let is_passed = targets.iter().all(|target| target.is_met || !target.is_required);
+        for Target { description, is_met, is_required, measured } in targets {
+            let result = if is_met { "met" } else { "**missed**" };
+            let required = if is_required { "yes" } else { "no" };
+            self.row(&[description, measured, result.into(), required.into()]);
         }
-        (self.text, is_held)
+        (self.text, is_passed)
     }
 
     fn line(&mut self, line: &str) {
-        say(line);
-        // A string takes everything.
+        print_line(line);
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{line}");
     }
 }
 
-/// Both in the order in which they are shown, whoever was measured first.
+/// The results of both sides, in the order in which they are shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Both<T> {
+pub(super) struct Comparison<T> {
     pub(super) java: T,
-    pub(super) ours: T,
+    pub(super) rust: T,
 }
 
-impl<T> Both<T> {
-    /// From what each side came to, in whatever order.
+impl<T> Comparison<T> {
+    /// From the results of the sides in any order; `None` if one is missing.
     pub(super) fn of(measured: Vec<(Side, T)>) -> Option<Self> {
-        let (mut java, mut ours) = (None, None);
+        let (mut java, mut rust) = (None, None);
         for (side, value) in measured {
             match side {
                 Side::Java => java = Some(value),
-                Side::Ours => ours = Some(value),
+                Side::Rust => rust = Some(value),
             }
         }
-        Some(Self { java: java?, ours: ours? })
+        Some(Self { java: java?, rust: rust? })
     }
 
     pub(super) fn each(&self) -> [(Side, &T); 2] {
-        [(Side::Java, &self.java), (Side::Ours, &self.ours)]
+        [(Side::Java, &self.java), (Side::Rust, &self.rust)]
     }
 }
 
-/// A number with as many digits as tell something.
-pub(super) fn short(number: f64) -> String {
+/// Formats a number with about three significant digits.
+pub(super) fn format_number(number: f64) -> String {
     match number {
         _ if number >= 100.0 => format!("{number:.0}"),
         _ if number >= 10.0 => format!("{number:.1}"),
@@ -105,8 +104,8 @@ pub(super) fn short(number: f64) -> String {
     }
 }
 
-/// How long, from milliseconds.
-pub(super) fn long(ms: f64) -> String {
+/// Formats a duration given in milliseconds.
+pub(super) fn format_ms(ms: f64) -> String {
     if ms >= 10_000.0 {
         format!("{:.1} s", ms / 1e3)
     } else if ms >= 1_000.0 {

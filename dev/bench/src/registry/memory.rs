@@ -1,35 +1,35 @@
-//! What a server takes to hold many nodes.
+//! Memory of a server that holds many nodes.
 
 use super::{
-    contestant::Contestant,
     pipeline::{check_children, create, paths, windowed},
-    row::connect,
+    server_under_test::ServerUnderTest,
+    workload::connect,
 };
 use crate::{BoxError, process::resident};
 
 pub(super) const NODES: usize = 100_000;
 const WINDOW: usize = 256;
-/// Nodes in one folder; a list of many more would not fit into an answer.
-const FOLDER: usize = 10_000;
+/// Children of one node; a list of many more would not fit into an answer.
+const CHILDREN: usize = 10_000;
 
-/// Resident, in megabytes of a million bytes.
+/// Resident memory, in megabytes of a million bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resident {
     pub(super) empty: f64,
     pub(super) full: f64,
 }
 
-/// Fills a server that was just started.
-pub(super) async fn measure(contestant: &Contestant) -> Result<Resident, BoxError> {
-    let empty = resident(contestant.pid())?;
-    let client = connect(contestant.address()).await?;
-    for folder in 0..NODES / FOLDER {
-        let place = format!("/memory-{folder}");
-        let paths = paths(&client, &place, FOLDER).await?;
+/// Measures a server that was just started, before and after filling it.
+pub(super) async fn measure(server: &ServerUnderTest) -> Result<Resident, BoxError> {
+    let empty = resident(server.pid())?;
+    let client = connect(server.address()).await?;
+    for number in 0..NODES / CHILDREN {
+        let parent = format!("/memory-{number}");
+        let paths = paths(&client, &parent, CHILDREN).await?;
         windowed(&paths, WINDOW, |path| client.submit(create(path))).await?;
-        check_children(&client, &place, FOLDER).await?;
+        check_children(&client, &parent, CHILDREN).await?;
     }
-    let full = resident(contestant.pid())?;
+    let full = resident(server.pid())?;
     client.close().await;
     Ok(Resident { empty, full })
 }

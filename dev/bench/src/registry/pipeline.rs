@@ -1,4 +1,4 @@
-//! One session that asks without waiting for each answer.
+//! One session that sends requests without waiting for each answer.
 
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -8,36 +8,36 @@ use tinykeeper::{
     wire::{Acl, Create, CreateMode, Op, Request, Response},
 };
 
-use super::row::connect;
+use super::workload::connect;
 use crate::{BoxError, stopwatch::Stopwatch};
 
-/// How many requests one go has.
+/// Requests per measurement.
 const REQUESTS: usize = 20_000;
-/// How many are in flight at most.
+/// Maximum number of requests in flight.
 const WINDOW: usize = 256;
-/// How many nodes are written to and read from.
+/// Number of nodes that are written and read.
 const NODES: usize = 1_000;
-/// What a node holds.
+/// The data of a node.
 pub(super) const DATA: [u8; 100] = [b'x'; 100];
 
-pub(super) async fn creates(server: SocketAddr, place: &str) -> Result<f64, BoxError> {
+pub(super) async fn creates(server: SocketAddr, parent: &str) -> Result<f64, BoxError> {
     let client = connect(server).await?;
-    let paths = paths(&client, place, REQUESTS).await?;
+    let paths = paths(&client, parent, REQUESTS).await?;
 
     let stopwatch = Stopwatch::start();
     windowed(&paths, WINDOW, |path| client.submit(create(path))).await?;
     let rate = stopwatch.rate(REQUESTS);
 
-    check_children(&client, place, REQUESTS).await?;
+    check_children(&client, parent, REQUESTS).await?;
     remove(&client, &paths).await?;
     client.close().await;
     Ok(rate)
 }
 
-pub(super) async fn sets(server: SocketAddr, place: &str) -> Result<f64, BoxError> {
+pub(super) async fn sets(server: SocketAddr, parent: &str) -> Result<f64, BoxError> {
     let client = connect(server).await?;
-    let paths = filled(&client, place).await?;
-    let asked: Vec<&String> = paths.iter().cycle().take(REQUESTS).collect();
+    let paths = create_nodes(&client, parent).await?;
+    let targets: Vec<&String> = paths.iter().cycle().take(REQUESTS).collect();
     let data = Bytes::from_static(&DATA);
     let set = |path: &&String| {
         let (path, data) = (String::clone(path), Some(data.clone()));
@@ -45,7 +45,7 @@ pub(super) async fn sets(server: SocketAddr, place: &str) -> Result<f64, BoxErro
     };
 
     let stopwatch = Stopwatch::start();
-    windowed(&asked, WINDOW, |path| client.submit(set(path))).await?;
+    windowed(&targets, WINDOW, |path| client.submit(set(path))).await?;
     let rate = stopwatch.rate(REQUESTS);
 
     remove(&client, &paths).await?;
@@ -53,32 +53,35 @@ pub(super) async fn sets(server: SocketAddr, place: &str) -> Result<f64, BoxErro
     Ok(rate)
 }
 
-/// What a server can write: sets a second, and transactions of eight sets a second, once it has compiled.
-pub(crate) async fn write_limit(server: SocketAddr, place: &str) -> Result<(f64, f64), BoxError> {
-    const EIGHT: usize = 8;
-    sets(server, &format!("{place}-warm-up")).await?;
-    let single = sets(server, &format!("{place}-sets")).await?;
+/// The write rate of a server after a warm-up: sets per second, and transactions of eight sets per second.
+pub(crate) async fn write_limit(server: SocketAddr, parent: &str) -> Result<(f64, f64), BoxError> {
+    const BATCH: usize = 8;
+    sets(server, &format!("{parent}-warm-up")).await?;
+    let single = sets(server, &format!("{parent}-sets")).await?;
     let client = connect(server).await?;
-    let paths = filled(&client, &format!("{place}-transactions")).await?;
+    let paths = create_nodes(&client, &format!("{parent}-transactions")).await?;
     let data = Bytes::from_static(&DATA);
     let set =
         |path: &String| Op::SetData { path: path.clone(), data: Some(data.clone()), version: -1 };
-    let all: Vec<&[String]> = paths.chunks_exact(EIGHT).cycle().take(REQUESTS / EIGHT).collect();
+    let batches: Vec<&[String]> =
+        paths.chunks_exact(BATCH).cycle().take(REQUESTS / BATCH).collect();
 
     let stopwatch = Stopwatch::start();
-    windowed(&all, WINDOW, |eight| client.submit(Request::Multi(eight.iter().map(set).collect())))
-        .await?;
-    let rate = stopwatch.rate(all.len());
+    windowed(&batches, WINDOW, |batch| {
+        client.submit(Request::Multi(batch.iter().map(set).collect()))
+    })
+    .await?;
+    let rate = stopwatch.rate(batches.len());
 
     remove(&client, &paths).await?;
     client.close().await;
     Ok((single, rate))
 }
 
-pub(super) async fn reads(server: SocketAddr, place: &str) -> Result<f64, BoxError> {
+pub(super) async fn reads(server: SocketAddr, parent: &str) -> Result<f64, BoxError> {
     let client = connect(server).await?;
-    let paths = filled(&client, place).await?;
-    let asked: Vec<&String> = paths.iter().cycle().take(REQUESTS).collect();
+    let paths = create_nodes(&client, parent).await?;
+    let targets: Vec<&String> = paths.iter().cycle().take(REQUESTS).collect();
     let read = |path: &&String| {
         let answer = client.submit(Request::GetData { path: String::clone(path), watch: false });
         async {
@@ -90,7 +93,7 @@ pub(super) async fn reads(server: SocketAddr, place: &str) -> Result<f64, BoxErr
     };
 
     let stopwatch = Stopwatch::start();
-    windowed(&asked, WINDOW, read).await?;
+    windowed(&targets, WINDOW, read).await?;
     let rate = stopwatch.rate(REQUESTS);
 
     remove(&client, &paths).await?;
@@ -98,7 +101,7 @@ pub(super) async fn reads(server: SocketAddr, place: &str) -> Result<f64, BoxErr
     Ok(rate)
 }
 
-/// Begins something for each of `items`, at most `window` of them at a time, and waits for all.
+/// Calls `begin` for each of `items`, with at most `window` futures in flight, and waits for all of them.
 pub(super) async fn windowed<I, F, T, E>(
     items: &[I],
     window: usize,
@@ -122,14 +125,14 @@ where
     Ok(())
 }
 
-/// Makes the node `place`, and names `count` children of it.
+/// Creates the node `parent` and returns the paths of `count` children, which do not exist yet.
 pub(super) async fn paths(
     client: &Client,
-    place: &str,
+    parent: &str,
     count: usize,
 ) -> Result<Vec<String>, BoxError> {
-    client.create(place, "", CreateMode::Persistent, Acl::open()).await?;
-    Ok((0..count).map(|index| format!("{place}/node-{index:06}")).collect())
+    client.create(parent, "", CreateMode::Persistent, Acl::open()).await?;
+    Ok((0..count).map(|index| format!("{parent}/node-{index:06}")).collect())
 }
 
 pub(super) fn create(path: &str) -> Request {
@@ -142,32 +145,31 @@ pub(super) fn create(path: &str) -> Request {
     }))
 }
 
-/// Whoever is fast because he did not do it has lost.
+/// Fails if the server did not really do the work.
 pub(super) async fn check_children(
     client: &Client,
-    place: &str,
+    parent: &str,
     expected: usize,
 ) -> Result<(), BoxError> {
-    let stat = client.exists(place).await?.ok_or_else(|| format!("{place} is gone"))?;
+    let stat = client.exists(parent).await?.ok_or_else(|| format!("{parent} is gone"))?;
     if usize::try_from(stat.num_children) == Ok(expected) {
         Ok(())
     } else {
-        Err(format!("{place} has {} children, not {expected}", stat.num_children).into())
+        Err(format!("{parent} has {} children, not {expected}", stat.num_children).into())
     }
 }
 
-/// Removes what a go has created, a thousand at a time: a server that holds the nodes of all goes before is not the one of
-/// the first go.
+/// Deletes the nodes of a measurement, a thousand at a time, so that every measurement finds the same number of nodes.
 pub(super) async fn remove(client: &Client, paths: &[String]) -> Result<(), BoxError> {
-    for some in paths.chunks(1_000) {
+    for chunk in paths.chunks(1_000) {
         let delete = |path: &String| Op::Delete { path: path.clone(), version: -1 };
-        client.multi(some.iter().map(delete).collect()).await?;
+        client.multi(chunk.iter().map(delete).collect()).await?;
     }
     Ok(())
 }
 
-async fn filled(client: &Client, place: &str) -> Result<Vec<String>, BoxError> {
-    let paths = paths(client, place, NODES).await?;
+async fn create_nodes(client: &Client, parent: &str) -> Result<Vec<String>, BoxError> {
+    let paths = paths(client, parent, NODES).await?;
     windowed(&paths, WINDOW, |path| client.submit(create(path))).await?;
     Ok(paths)
 }

@@ -1,4 +1,4 @@
-//! tinykeeper as users run it: the released program, in a process of its own.
+//! tinykeeper as users run it: the released program in a separate process.
 
 use std::{
     env, fs,
@@ -11,31 +11,31 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::contestant::Keeping;
+use super::server_under_test::Durability;
 use crate::BoxError;
 
-/// A running tinykeeper; dropping it kills it and removes its folder.
+/// A tinykeeper process. Dropping it kills it and removes its folder.
 pub(crate) struct Tinykeeper {
     child: Child,
     address: SocketAddr,
-    // Kept, or whatever it says next would end it.
+    // Kept open, because writing to a closed pipe would end the process.
     _stdout: BufReader<ChildStdout>,
-    // After the child, who writes there.
+    // Declared after the child, which writes there.
     _folder: TempDir,
 }
 
 impl Tinykeeper {
-    pub(crate) fn start(keeping: Keeping) -> Result<Self, BoxError> {
-        let program = beside_us("tinykeeper", "tinykeeper")?;
-        // The testbed's servers have their folders in the same place, so both are on one file system.
+    pub(crate) fn start(durability: Durability) -> Result<Self, BoxError> {
+        let program = sibling_program("tinykeeper", "tinykeeper")?;
+        // The servers of the testbed have their folders in the same parent folder, so both are on one file system.
         let folder = tempfile::Builder::new().prefix("bench-tinykeeper-").tempdir()?;
         let log = folder.path().join("log");
         let mut command = Command::new(&program);
         command.args(["--listen", "127.0.0.1:0"]);
-        if keeping != Keeping::InMemory {
+        if durability != Durability::InMemory {
             command.arg("--data").arg(folder.path().join("data"));
         }
-        if keeping == Keeping::Unsynced {
+        if durability == Durability::Unsynced {
             command.arg("--no-fsync");
         }
         let mut child = command
@@ -66,20 +66,20 @@ impl Tinykeeper {
 
 impl Drop for Tinykeeper {
     fn drop(&mut self) {
-        // It has ended by itself at worst.
+        // Fails only if it has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The program `name` of the crate `package`. Cargo puts the programs of a workspace into one folder.
-pub(crate) fn beside_us(name: &str, package: &str) -> Result<PathBuf, BoxError> {
+/// The path of the program `name` of the crate `package`. Cargo puts the programs of a workspace into one folder.
+pub(crate) fn sibling_program(name: &str, package: &str) -> Result<PathBuf, BoxError> {
     let program = env::current_exe()?.with_file_name(name);
     if program.is_file() {
         Ok(program)
     } else {
-        let place = program.display();
-        Err(format!("no {place}; hint: cargo build --release -p {package} (make bench does it)")
+        let path = program.display();
+        Err(format!("no {path}; hint: cargo build --release -p {package} (make bench does it)")
             .into())
     }
 }
@@ -92,7 +92,7 @@ fn address_in(line: &str) -> Option<SocketAddr> {
 
 fn last_line(log: &Path) -> String {
     let log = fs::read_to_string(log).unwrap_or_default();
-    log.lines().last().unwrap_or("it said nothing").to_owned()
+    log.lines().last().unwrap_or("it printed nothing").to_owned()
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_says_it_is_ready_says_where() {
+    fn ready_line_contains_the_address() {
         let line = "tinykeeper is ready on 127.0.0.1:4711, in /tmp/data\n";
 
         assert_eq!(address_in(line), Some(([127, 0, 0, 1], 4711).into()));

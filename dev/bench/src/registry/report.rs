@@ -1,21 +1,21 @@
-//! What people read, what a machine reads, and which bars were missed.
+//! Prints the results as tables, writes them as JSON, and lists the missed targets.
 //!
-//! Each result is told when it is there; the verdict comes last.
+//! Each result is printed as soon as it is known; the missed targets come last.
 
 use std::{env, fs::File, io::Write, path::Path, thread, time::Duration};
 
 use serde_json::json;
 
 use super::{
-    CLIENT_BAR, MEMORY_BAR, ROW_BAR,
-    clients::{ClientRow, Go},
-    contestant::Keeping,
+    MAX_MEMORY, MIN_CLIENT_RATIO, MIN_SERVER_RATIO,
+    clients::{ClientRow, Measurement},
     memory::{NODES, Resident},
     rounds::Rounds,
-    row::{Row, Sample},
+    server_under_test::Durability,
+    workload::{Sample, Workload},
 };
 use crate::{
-    BoxError, say,
+    BoxError, print_line,
     statistics::{median, ratio},
 };
 
@@ -27,79 +27,82 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(json: Option<&Path>) -> Result<Self, BoxError> {
         let create = |path: &Path| {
-            let place = path.display();
-            File::create(path).map_err(|error| format!("cannot write {place}: {error}"))
+            let name = path.display();
+            File::create(path).map_err(|error| format!("cannot write {name}: {error}"))
         };
         Ok(Self { json: json.map(create).transpose()?, missed: Vec::new() })
     }
 
     pub(super) fn begin(rounds: Rounds) {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let place = env::temp_dir();
-        say(&format!(
+        let folder = env::temp_dir();
+        print_line(&format!(
             "medians of {} rounds after {:?} to warm up; {processors} processors, data in {}\n",
             rounds.counted,
             rounds.warm_up,
-            place.display()
+            folder.display()
         ));
     }
 
-    pub(super) fn begin_rows() {
-        say(&format!(
+    pub(super) fn begin_workloads() {
+        print_line(&format!(
             "{:<26}{:<8}{:>13}{:>14}{:>8}{:>14}",
-            "in a second", "fsync", "ZooKeeper", "tinykeeper", "ratio", "in memory"
+            "per second", "fsync", "ZooKeeper", "tinykeeper", "ratio", "in memory"
         ));
     }
 
     /// The samples of ZooKeeper, of tinykeeper and, where measured, of tinykeeper in memory.
-    pub(super) fn row(
+    pub(super) fn workload(
         &mut self,
-        row: Row,
-        keeping: Keeping,
+        workload: Workload,
+        durability: Durability,
         samples: &[Vec<Sample>],
     ) -> Result<(), BoxError> {
         let [theirs, ours, in_memory @ ..] = samples else {
-            return Err(format!("{row} without two to compare").into());
+            return Err(format!("{workload}: two servers are needed").into());
         };
-        let fsync = if keeping == Keeping::Synced { "on" } else { "off" };
+        let fsync = if durability == Durability::Synced { "on" } else { "off" };
         let rates = |samples: &[Sample]| rates(samples.iter().map(|sample| sample.per_second));
         let rate = |samples: &[Sample]| median(rates(samples));
         let ratio = ratio(&rates(ours), &rates(theirs));
         let in_memory = in_memory.first().map_or(String::new(), |samples| grouped(rate(samples)));
-        let told = match (told_within(theirs), told_within(ours)) {
+        let notified = match (notified_within(theirs), notified_within(ours)) {
             (Some(theirs), Some(ours)) => {
-                format!("   all told within {theirs:.1?} and {ours:.1?}")
+                format!("   all notified within {theirs:.1?} and {ours:.1?}")
             }
             _ => String::new(),
         };
         let (zookeeper, tinykeeper) = (grouped(rate(theirs)), grouped(rate(ours)));
-        say(&format!(
-            "{row:<26}{fsync:<8}{zookeeper:>13}{tinykeeper:>14}{ratio:>8.2}{in_memory:>14}{told}"
+        print_line(&format!(
+            "{workload:<26}{fsync:<8}{zookeeper:>13}{tinykeeper:>14}{ratio:>8.2}{in_memory:>14}{notified}"
         ));
-        self.expect(ratio >= ROW_BAR, || {
+        self.expect(ratio >= MIN_SERVER_RATIO, || {
             format!(
-                "{row}, fsync {fsync}: {ratio:.2} of ZooKeeper's rate, at least {ROW_BAR} expected"
+                "{workload}, fsync {fsync}: {ratio:.2} of ZooKeeper's rate, at least {MIN_SERVER_RATIO} expected"
             )
         });
-        let told_ms = [told_within(theirs), told_within(ours)]
+        let notified_ms = [notified_within(theirs), notified_within(ours)]
             .map(|time| time.map(|time| time.as_secs_f64() * 1e3));
         self.write(&json!({
-            "row": row.to_string(),
-            "fsync": keeping == Keeping::Synced,
+            "row": workload.to_string(),
+            "fsync": durability == Durability::Synced,
             "zookeeper": rates(theirs),
             "tinykeeper": rates(ours),
             "ratio": ratio,
-            "told_within_ms": told_ms,
+            "told_within_ms": notified_ms,
         }))
     }
 
     pub(super) fn memory(&mut self, theirs: Resident, ours: Resident) -> Result<(), BoxError> {
-        say(&format!("\n{:<34}{:>13}{:>14}", "megabytes resident", "ZooKeeper", "tinykeeper"));
-        say(&format!("{:<34}{:>13.1}{:>14.1}", "just started", theirs.empty, ours.empty));
+        print_line(&format!(
+            "\n{:<34}{:>13}{:>14}",
+            "megabytes resident", "ZooKeeper", "tinykeeper"
+        ));
+        print_line(&format!("{:<34}{:>13.1}{:>14.1}", "just started", theirs.empty, ours.empty));
         let nodes = format!("with {NODES} nodes");
-        say(&format!("{nodes:<34}{:>13.1}{:>14.1}", theirs.full, ours.full));
-        self.expect(ours.full < MEMORY_BAR, || {
-            format!("{NODES} nodes: {:.1} MB resident, less than {MEMORY_BAR} expected", ours.full)
+        print_line(&format!("{nodes:<34}{:>13.1}{:>14.1}", theirs.full, ours.full));
+        self.expect(ours.full < MAX_MEMORY, || {
+            format!("{NODES} nodes: {:.1} MB resident, less than {MAX_MEMORY} expected", ours.full)
         });
         let resident = |one: Resident| json!({ "empty": one.empty, "full": one.full });
         self.write(&json!({
@@ -111,18 +114,22 @@ impl Report {
     }
 
     pub(super) fn clients(&mut self, rows: &[ClientRow]) -> Result<(), BoxError> {
-        say(&format!(
+        print_line(&format!(
             "\n{:<26}{:>21}{:>14}{:>8}{:>28}",
-            "creates in a second",
+            "creates per second",
             "zookeeper-client",
             "our client",
             "ratio",
-            "processor time for each"
+            "processor time per create"
         ));
         let mut best = (Vec::new(), Vec::new());
         for row in rows {
-            let rates = |goes: &[Go]| rates(goes.iter().map(|go| go.per_second));
-            let busy = |goes: &[Go]| typical(goes.iter().map(|go| go.busy));
+            let rates = |measurements: &[Measurement]| {
+                rates(measurements.iter().map(|measurement| measurement.per_second))
+            };
+            let busy = |measurements: &[Measurement]| {
+                typical(measurements.iter().map(|measurement| measurement.busy))
+            };
             let (theirs, ours) = (rates(&row.theirs), rates(&row.ours));
             let busy = format!("{:.1?} and {:.1?}", busy(&row.theirs), busy(&row.ours));
             client_line(&format!("{} in flight", row.window), &theirs, &ours, &busy);
@@ -136,11 +143,11 @@ impl Report {
             }))?;
         }
         let (theirs, ours) = best;
-        client_line("the best of each", &theirs, &ours, "");
+        client_line("best of each", &theirs, &ours, "");
         let ratio = ratio(&ours, &theirs);
-        self.expect(ratio >= CLIENT_BAR, || {
+        self.expect(ratio >= MIN_CLIENT_RATIO, || {
             format!(
-                "our client: {ratio:.2} of zookeeper-client's best rate, at least {CLIENT_BAR} expected"
+                "our client: {ratio:.2} of zookeeper-client's best rate, at least {MIN_CLIENT_RATIO} expected"
             )
         });
         self.write(&json!({
@@ -152,17 +159,17 @@ impl Report {
         }))
     }
 
-    /// Names the bars that were missed; `true` when there are none.
+    /// Lists the missed targets. Returns whether there are none.
     pub(super) fn end(self) -> bool {
         for missed in &self.missed {
-            say(&format!("MISSED  {missed}"));
+            print_line(&format!("MISSED  {missed}"));
         }
         self.missed.is_empty()
     }
 
-    fn expect(&mut self, met: bool, otherwise: impl FnOnce() -> String) {
-        if !met {
-            self.missed.push(otherwise());
+    fn expect(&mut self, is_met: bool, message: impl FnOnce() -> String) {
+        if !is_met {
+            self.missed.push(message());
         }
     }
 
@@ -174,8 +181,8 @@ impl Report {
     }
 }
 
-fn told_within(samples: &[Sample]) -> Option<Duration> {
-    let times = samples.iter().filter_map(|sample| sample.told_within);
+fn notified_within(samples: &[Sample]) -> Option<Duration> {
+    let times = samples.iter().filter_map(|sample| sample.notified_within);
     Some(typical(times)).filter(|time| !time.is_zero())
 }
 
@@ -186,10 +193,10 @@ fn typical(times: impl Iterator<Item = Duration>) -> Duration {
 fn client_line(name: &str, theirs: &[f64], ours: &[f64], busy: &str) {
     let ratio = ratio(ours, theirs);
     let [theirs, ours] = [theirs, ours].map(|rates| grouped(median(rates.iter().copied())));
-    say(&format!("{name:<26}{theirs:>21}{ours:>14}{ratio:>8.2}{busy:>28}"));
+    print_line(&format!("{name:<26}{theirs:>21}{ours:>14}{ratio:>8.2}{busy:>28}"));
 }
 
-/// The larger of both in each round.
+/// The larger value of each round.
 fn larger(some: Vec<f64>, others: &[f64]) -> Vec<f64> {
     if some.is_empty() {
         return others.to_vec();
@@ -197,7 +204,7 @@ fn larger(some: Vec<f64>, others: &[f64]) -> Vec<f64> {
     some.into_iter().zip(others).map(|(one, other)| one.max(*other)).collect()
 }
 
-/// Of each round, without the digits that mean nothing.
+/// Rounds the rates to whole numbers.
 fn rates(rates: impl Iterator<Item = f64>) -> Vec<f64> {
     rates.map(f64::round).collect()
 }

@@ -1,47 +1,47 @@
-//! Rounds in turns: whatever else the machine does falls on all.
+//! Runs the servers in turns, so that other load on the machine affects all of them.
 
 use std::time::Duration;
 
 use super::{
-    contestant::Contestant,
-    row::{Row, Sample},
+    server_under_test::ServerUnderTest,
+    workload::{Sample, Workload},
 };
 use crate::{BoxError, stopwatch::Stopwatch};
 
-/// How often a row is done.
+/// How often a workload runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounds {
-    /// For how long whoever compiles while he runs does it before it counts; whoever does not, once.
+    /// Warm-up time of a server with a JIT compiler; the others warm up once.
     pub(super) warm_up: Duration,
-    /// How often it counts.
+    /// Number of measured rounds.
     pub(super) counted: u32,
 }
 
 impl Rounds {
-    /// The samples of each contestant.
+    /// Returns the samples of each server.
     pub(super) async fn run(
         self,
-        contestants: &[Contestant],
-        row: Row,
+        servers: &[ServerUnderTest],
+        workload: Workload,
     ) -> Result<Vec<Vec<Sample>>, BoxError> {
-        for contestant in contestants {
-            self.warm_up(contestant, row).await?;
+        for server in servers {
+            self.warm_up(server, workload).await?;
         }
-        let mut samples = vec![Vec::new(); contestants.len()];
+        let mut samples = vec![Vec::new(); servers.len()];
         for round in 0..self.counted {
-            for index in turn(round, contestants.len()) {
-                let place = format!("/{row:?}-{round}");
-                samples[index].push(go(&contestants[index], row, &place).await?);
+            for index in turn(round, servers.len()) {
+                let parent = format!("/{workload:?}-{round}");
+                samples[index].push(measure(&servers[index], workload, &parent).await?);
             }
         }
         Ok(samples)
     }
 
-    async fn warm_up(self, contestant: &Contestant, row: Row) -> Result<(), BoxError> {
+    async fn warm_up(self, server: &ServerUnderTest, workload: Workload) -> Result<(), BoxError> {
         let stopwatch = Stopwatch::start();
         for round in 0.. {
-            go(contestant, row, &format!("/{row:?}-warm-up-{round}")).await?;
-            if !contestant.compiles_while_it_runs() || stopwatch.elapsed() >= self.warm_up {
+            measure(server, workload, &format!("/{workload:?}-warm-up-{round}")).await?;
+            if !server.has_jit_compiler() || stopwatch.elapsed() >= self.warm_up {
                 break;
             }
         }
@@ -49,12 +49,16 @@ impl Rounds {
     }
 }
 
-async fn go(contestant: &Contestant, row: Row, place: &str) -> Result<Sample, BoxError> {
-    let done = row.run(contestant.address(), place).await;
-    Ok(done.map_err(|error| format!("{row} against {}: {error}", contestant.name()))?)
+async fn measure(
+    server: &ServerUnderTest,
+    workload: Workload,
+    parent: &str,
+) -> Result<Sample, BoxError> {
+    let sample = workload.run(server.address(), parent).await;
+    Ok(sample.map_err(|error| format!("{workload} against {}: {error}", server.name()))?)
 }
 
-/// In which order `count` take part in a round: whoever was first is last in the next.
+/// The order of `count` participants in a round; it is reversed in every other round.
 pub(super) fn turn(round: u32, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| if round.is_multiple_of(2) { index } else { count - 1 - index })
 }
@@ -64,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_first_is_last_in_the_next_round() {
+    fn order_is_reversed_in_every_other_round() {
         assert_eq!(turn(0, 3).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(turn(1, 3).collect::<Vec<_>>(), [2, 1, 0]);
     }

@@ -1,4 +1,4 @@
-//! Many sessions that come, each create an ephemeral node, and go.
+//! Many sessions that open, create an ephemeral node each, and close.
 
 use std::net::SocketAddr;
 
@@ -11,18 +11,18 @@ use tinykeeper::{
 
 use super::{
     pipeline::{DATA, check_children, paths},
-    row::{config, connect},
+    workload::{config, connect},
 };
 use crate::{BoxError, stopwatch::Stopwatch};
 
 pub(super) const SESSIONS: usize = 1_000;
-/// How many are opened or closed at a time: fewer than the 50 connections that ZooKeeper lets wait to be accepted. Beyond that
-/// the kernel drops what comes and tries again a second later, which would be all we measure.
-const AT_ONCE: usize = 32;
+/// How many sessions are opened or closed concurrently: fewer than the 50 connections of ZooKeeper's accept queue. Beyond that the kernel drops
+/// connection attempts and retries a second later, which would dominate the measurement.
+const CONCURRENCY: usize = 32;
 
-pub(super) async fn with_ephemerals(server: SocketAddr, place: &str) -> Result<f64, BoxError> {
+pub(super) async fn with_ephemerals(server: SocketAddr, parent: &str) -> Result<f64, BoxError> {
     let observer = connect(server).await?;
-    let paths = paths(&observer, place, SESSIONS).await?;
+    let paths = paths(&observer, parent, SESSIONS).await?;
 
     let stopwatch = Stopwatch::start();
     let clients = open(config(server), paths, |client, path| async move {
@@ -31,16 +31,16 @@ pub(super) async fn with_ephemerals(server: SocketAddr, place: &str) -> Result<f
         Ok(client)
     })
     .await?;
-    check_children(&observer, place, SESSIONS).await?;
+    check_children(&observer, parent, SESSIONS).await?;
     close(clients).await;
-    check_children(&observer, place, 0).await?;
+    check_children(&observer, parent, 0).await?;
     let rate = stopwatch.rate(SESSIONS);
 
     observer.close().await;
     Ok(rate)
 }
 
-/// Opens a session for each of `items` and does something in it.
+/// Opens a session for each of `items` and calls `then` with it.
 pub(super) async fn open<I, T, F>(
     config: Config,
     items: Vec<I>,
@@ -49,14 +49,14 @@ pub(super) async fn open<I, T, F>(
 where
     F: Future<Output = Result<T, BoxError>>,
 {
-    let openings = items.into_iter().map(|item| {
+    let opening = items.into_iter().map(|item| {
         let (connecting, then) = (Client::connect(config.clone()), &then);
         async move { then(connecting.await?, item).await }
     });
-    stream::iter(openings).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter(opening).buffer_unordered(CONCURRENCY).try_collect().await
 }
 
 pub(super) async fn close(clients: Vec<Client>) {
-    let closings = clients.into_iter().map(|client| async move { client.close().await });
-    stream::iter(closings).buffer_unordered(AT_ONCE).collect::<()>().await;
+    let closing = clients.into_iter().map(|client| async move { client.close().await });
+    stream::iter(closing).buffer_unordered(CONCURRENCY).collect::<()>().await;
 }

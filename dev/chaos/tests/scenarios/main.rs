@@ -1,7 +1,7 @@
-//! One thing goes wrong at a time: what happens to workers in the world, each a process, on a real ZooKeeper.
+//! Injects one fault at a time into worker processes on a real ZooKeeper.
 
 mod connections;
-mod deaths;
-mod life;
 mod registry;
-mod scene;
+mod scenario;
+mod scheduling;
+mod worker_failures;

@@ -1,32 +1,32 @@
-//! The registry itself goes, and comes back.
+//! The registry stops and comes back.
 
-use chaos::Task;
+use chaos::StepJob;
 use testbed::ZooKeeper;
 use tokio::task::block_in_place;
 
-use crate::scene::{SESSION, Scene, ms};
+use crate::scenario::{SESSION, Scenario, ms};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn after_the_only_server_was_away_for_longer_than_a_session_everybody_works_again() {
+async fn workers_resume_after_the_registry_was_down_longer_than_a_session() {
     let server = block_in_place(ZooKeeper::start);
-    let settle = Task::new("settle", "* * * * * ?", 4, 1, ms(50));
-    let mut scene = Scene::on(server.address(), "restarted", SESSION, &[settle], false).await;
+    let settle = StepJob::new("settle", "* * * * * ?", 4, 1, ms(50));
+    let mut scenario = Scenario::on(server.address(), "restarted", SESSION, &[settle], false).await;
     for _ in 0..2 {
-        scene.cluster.start().await.unwrap();
+        scenario.cluster.start().await.unwrap();
     }
-    scene.settle(2).await;
-    scene.whole_runs("settle", 1).await;
+    scenario.wait_until_quiescent(2).await;
+    scenario.complete_runs("settle", 1).await;
 
     block_in_place(|| server.stop());
-    // As long as it is away nobody may run anything: a lease is not longer than a session.
+    // Without the registry no shard may start: a lease is not longer than a session.
     tokio::time::sleep(SESSION).await;
-    let begun = scene.all().len();
+    let started = scenario.all().len();
     tokio::time::sleep(SESSION).await;
-    assert_eq!(scene.all().len(), begun, "somebody began something without a registry");
+    assert_eq!(scenario.all().len(), started, "a shard started without a registry");
     block_in_place(|| server.restart());
 
-    scene.settle(2).await;
-    scene.whole_runs("settle", 2).await;
-    scene.end(&[0, 1]).await;
+    scenario.wait_until_quiescent(2).await;
+    scenario.complete_runs("settle", 2).await;
+    scenario.stop(&[0, 1]).await;
 }

@@ -1,21 +1,21 @@
-//! What either side stores, the other reads, and would store the same.
+//! Configurations that one side stores and the other reads.
 
 use elasticjob::{
     admin::Edit,
     job::{
-        Failover, Job, MaxTimeDiff, Misfire, Monitor, Overwrite, Resharding, Spelling, Strategy,
+        Failover, Job, KeySpelling, MaxTimeDiff, Misfire, Monitor, Overwrite, Resharding, Strategy,
         ThreadPool,
     },
 };
 use serde_json::json;
 
-use crate::scene::{Ground, Scene, idle, ms};
+use crate::scenario::{Scenario, TestRegistry, idle, ms};
 
-/// Jobs that say everything there is to say. No two free properties in any: Java writes those in the order of a hash.
+/// Jobs that together use every setting. None has two free properties, because Java writes those in hash order.
 fn documents() -> Vec<Job> {
     let named = |name: &str| {
         let mut job = Job::named(name).unwrap();
-        job.spelling = Spelling::UpTo304;
+        job.spelling = KeySpelling::UpTo304;
         job
     };
     let everything = named("everything")
@@ -28,8 +28,8 @@ fn documents() -> Vec<Job> {
         .unwrap()
         .parameter("a: b # c")
         .monitor(Monitor::Nothing)
-        .if_node_dies(Failover::TakeOver)
-        .if_late(Misfire::Skip)
+        .failover(Failover::TakeOver)
+        .misfire(Misfire::Skip)
         .max_time_diff(MaxTimeDiff::seconds(30))
         .strategy(&Strategy::Odevity)
         .threads(&ThreadPool::SingleThread)
@@ -39,7 +39,7 @@ fn documents() -> Vec<Job> {
         .label("nightly")
         .resharding(Resharding::Static)
         .disabled()
-        .if_stored_differs(Overwrite::LocalWins);
+        .overwrite(Overwrite::LocalWins);
     vec![
         named("plain"),
         everything,
@@ -54,46 +54,59 @@ fn documents() -> Vec<Job> {
     ]
 }
 
-pub(crate) async fn a_configuration_is_the_same_document_on_both_sides(ground: Ground) {
-    let scene = Scene::new(&ground, "documents").await;
-    let mut java = scene.java("java").await;
+pub(crate) async fn configuration_is_the_same_document_on_both_sides(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "documents").await;
+    let mut java = scenario.java("java").await;
 
     for job in documents() {
         let yaml = job.to_yaml();
-        assert_eq!(java.does(json!({"do": "yaml", "yaml": yaml})).await, yaml, "{}", job.name);
+        assert_eq!(java.command(json!({"do": "yaml", "yaml": yaml})).await, yaml, "{}", job.name);
         let read = Job::read(&job.name, yaml.as_bytes()).unwrap();
         assert_eq!(read.to_yaml(), yaml, "{}", job.name);
     }
 }
 
-pub(crate) async fn what_either_side_stores_the_other_reads_and_obeys(ground: Ground) {
-    let scene = Scene::new(&ground, "stored").await;
-    let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let (javas, rusts) = (idle("java-made", 2), idle("rust-made", 2));
-    let stored = async |job: &Job| scene.text(&scene.tree(job).config()).await.unwrap();
+pub(crate) async fn configuration_stored_by_either_side_applies_to_both(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "stored").await;
+    let (mut java, mut rust) = (scenario.java("java").await, scenario.rust(1).await);
+    let (java_job, rust_job) = (idle("java-made", 2), idle("rust-made", 2));
+    let stored = async |job: &Job| scenario.text(&scenario.tree(job).config()).await.unwrap();
 
-    let java_id = java.joins(&javas, ms(10)).await;
-    assert_eq!(stored(&javas).await, javas.to_yaml(), "as Rust would have stored it");
-    assert_eq!(scene.text(scene.tree(&javas).root()).await.as_deref(), Some("interop.Work"));
-    // What the program says otherwise does not count.
-    rust.joins(&javas.clone().parameter("mine"), ms(10)).await;
-    assert_eq!(stored(&javas).await, javas.to_yaml());
+    let java_id = java.join(&java_job, ms(10)).await;
+    assert_eq!(stored(&java_job).await, java_job.to_yaml(), "as Rust would have stored it");
+    assert_eq!(
+        scenario.text(scenario.tree(&java_job).root()).await.as_deref(),
+        Some("interop.Work")
+    );
+    // The stored configuration overrides that of the program.
+    rust.join(&java_job.clone().parameter("mine"), ms(10)).await;
+    assert_eq!(stored(&java_job).await, java_job.to_yaml());
 
-    let rust_id = rust.joins(&rusts, ms(10)).await;
-    java.joins(&rusts.clone().parameter("mine"), ms(10)).await;
-    assert_eq!(stored(&rusts).await, rusts.to_yaml());
-    let read = java.does(json!({"do": "config", "job": "rust-made"})).await;
-    assert_eq!(read, rusts.to_yaml(), "as Java would have stored it");
+    let rust_id = rust.join(&rust_job, ms(10)).await;
+    java.join(&rust_job.clone().parameter("mine"), ms(10)).await;
+    assert_eq!(stored(&rust_job).await, rust_job.to_yaml());
+    let read = java.command(json!({"do": "config", "job": "rust-made"})).await;
+    assert_eq!(read, rust_job.to_yaml(), "as Java would have stored it");
 
-    // An edit of either side reaches both: the shards are dealt anew, and the schedule counts.
-    let more = |job: &Job, cron: &str| job.clone().shards(5).cron(cron).unwrap();
-    let edited = more(&rusts, "0/2 * * * * ?");
-    java.does(json!({"do": "update config", "yaml": edited.to_yaml()})).await;
-    assert_eq!(stored(&rusts).await, edited.to_yaml());
-    scene.runs_as(&edited, &scene.dealt(&edited, &[&java_id, &rust_id]).await).await;
-    let edited = more(&javas, "1/2 * * * * ?");
-    let plan = scene.admin().plan(Edit::of(edited.clone())).await.unwrap();
-    scene.admin().apply(&plan).await.unwrap();
-    assert_eq!(java.does(json!({"do": "config", "job": "java-made"})).await, edited.to_yaml());
-    scene.runs_as(&edited, &scene.dealt(&edited, &[&java_id, &rust_id]).await).await;
+    // An edit by either side reaches both: the shards are reassigned, and the schedule changes.
+    let edit = |job: &Job, cron: &str| job.clone().shards(5).cron(cron).unwrap();
+    let edited = edit(&rust_job, "0/2 * * * * ?");
+    java.command(json!({"do": "update config", "yaml": edited.to_yaml()})).await;
+    assert_eq!(stored(&rust_job).await, edited.to_yaml());
+    scenario
+        .wait_until_owners_run(
+            &edited,
+            &scenario.wait_until_assigned(&edited, &[&java_id, &rust_id]).await,
+        )
+        .await;
+    let edited = edit(&java_job, "1/2 * * * * ?");
+    let plan = scenario.admin().plan(Edit::new(edited.clone())).await.unwrap();
+    scenario.admin().apply(&plan).await.unwrap();
+    assert_eq!(java.command(json!({"do": "config", "job": "java-made"})).await, edited.to_yaml());
+    scenario
+        .wait_until_owners_run(
+            &edited,
+            &scenario.wait_until_assigned(&edited, &[&java_id, &rust_id]).await,
+        )
+        .await;
 }

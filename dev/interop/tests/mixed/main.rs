@@ -1,32 +1,32 @@
 //! Rust and the real ElasticJob in one job, on a real ZooKeeper and on tinykeeper.
 //!
-//! Every instance is a process: JVMs with the driver of `interop/`, and Rust processes that are its twin (`src/main.rs`). Both take the same
-//! orders and say the same words, so a scenario can be told of either.
+//! Every instance is a process: a JVM with the Java driver (`java/`), or a Rust process with its counterpart (`src/main.rs`). Both execute the same
+//! commands and print the same events, so that a scenario can use either.
 
 mod configuration;
 mod console;
-mod deaths;
+mod failures;
 mod membership;
-mod old;
+mod version_2_1_5;
 mod peer;
-mod record;
+mod event_log;
 mod runs;
-mod scene;
+mod scenario;
 
 use std::{fs, path::Path};
 
-use crate::scene::Ground;
+use crate::scenario::TestRegistry;
 
-/// Makes every scenario a test on both grounds.
-macro_rules! on_both_grounds {
-    ($($room:ident::$scenario:ident)*) => {
+/// Makes every scenario a test on ZooKeeper and a test on tinykeeper.
+macro_rules! on_both_registries {
+    ($($module:ident::$scenario:ident)*) => {
         mod on_zookeeper {
             use super::*;
             $(
                 #[tokio::test(flavor = "multi_thread")]
                 #[ignore = "needs the real ElasticJob and a real ZooKeeper: make test-java"]
                 async fn $scenario() {
-                    $room::$scenario(Ground::zookeeper()).await;
+                    $module::$scenario(TestRegistry::zookeeper()).await;
                 }
             )*
         }
@@ -36,43 +36,43 @@ macro_rules! on_both_grounds {
                 #[tokio::test(flavor = "multi_thread")]
                 #[ignore = "needs the real ElasticJob: make test-java"]
                 async fn $scenario() {
-                    $room::$scenario(Ground::tinykeeper().await).await;
+                    $module::$scenario(TestRegistry::tinykeeper().await).await;
                 }
             )*
         }
     };
 }
 
-on_both_grounds! {
+on_both_registries! {
     membership::instances_of_both_languages_join_and_leave_a_job
     membership::leadership_moves_from_java_to_rust_and_back
-    membership::shards_are_dealt_alike_whoever_leads
-    membership::single_sharding_balance_is_dealt_alike_whoever_leads
-    membership::a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_twice
-    old::a_job_of_2_1_5_moves_and_back_and_no_fire_is_missed_or_runs_twice
-    deaths::what_a_killed_jvm_ran_is_completed_once_by_rust
-    deaths::what_a_killed_rust_process_ran_is_completed_once_by_java
-    deaths::what_a_frozen_jvm_ran_is_taken_over_and_it_comes_back
-    deaths::a_frozen_rust_process_does_not_finish_what_java_has_taken_over
-    deaths::a_job_whose_whole_cluster_was_killed_goes_on_once_rust_joins
-    deaths::a_cut_shorter_than_the_session_costs_rust_nothing
-    deaths::rust_does_not_take_a_java_reconnect_for_a_death
-    deaths::what_java_takes_for_a_death_in_a_cut_is_not_run_beside_the_living
-    console::the_java_console_manages_rust_instances
-    console::the_rust_console_manages_java_instances
-    console::a_dump_says_the_same_in_both_languages
-    configuration::a_configuration_is_the_same_document_on_both_sides
-    configuration::what_either_side_stores_the_other_reads_and_obeys
+    membership::java_and_rust_leaders_assign_the_same_shards
+    membership::java_and_rust_leaders_agree_on_single_sharding_balance
+    membership::job_moves_to_rust_and_back_without_missed_or_doubled_fires
+    version_2_1_5::job_of_2_1_5_moves_and_back_without_missed_or_doubled_fires
+    failures::shards_of_a_killed_jvm_are_completed_once_by_rust
+    failures::shards_of_a_killed_rust_process_are_completed_once_by_java
+    failures::shards_of_a_frozen_jvm_are_taken_over_and_it_rejoins
+    failures::frozen_rust_process_does_not_finish_shards_that_java_took_over
+    failures::job_continues_after_its_whole_cluster_was_killed_once_rust_joins
+    failures::disconnect_shorter_than_the_session_does_not_affect_rust
+    failures::rust_does_not_take_a_java_reconnect_for_a_death
+    failures::shard_that_java_wrongly_takes_for_lost_does_not_run_twice
+    console::java_console_manages_rust_instances
+    console::rust_console_manages_java_instances
+    console::dump_is_the_same_in_both_languages
+    configuration::configuration_is_the_same_document_on_both_sides
+    configuration::configuration_stored_by_either_side_applies_to_both
     runs::rust_joins_during_a_long_run_of_java
     runs::java_joins_during_a_long_run_of_rust
-    runs::what_was_missed_is_made_up_for_by_either_side
-    runs::a_once_listener_is_called_once_for_a_fire_of_both_sides
-    runs::a_script_is_given_the_same_arguments_to_the_byte
-    runs::a_request_is_the_same_to_the_byte
+    runs::misfires_are_compensated_by_both_sides
+    runs::once_listener_is_called_once_per_fire_across_both_sides
+    runs::script_gets_the_same_arguments_to_the_byte
+    runs::http_request_is_the_same_to_the_byte
 }
 
 #[test]
-fn every_test_the_migration_guide_names_is_there() {
+fn tests_named_by_the_migration_guide_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = fs::read_to_string(root.join("docs/migration.md")).unwrap();
     let mut sources = String::new();

@@ -1,211 +1,253 @@
-//! Who is there, who leads, and who gets what.
+//! Instances that join and leave, leadership, and shard assignment.
 
 use elasticjob::job::{Failover, Job, Strategy};
 
 use crate::{
-    record::{Run, Said},
-    scene::{Ground, Scene, deal_at, job, ms},
+    event_log::{Event, Execution},
+    scenario::{Scenario, TestRegistry, expected_owners_at, job, ms},
 };
 
-const TICK: &str = "0/2 * * * * ?";
+const EVERY_2_SECONDS: &str = "0/2 * * * * ?";
 
-/// Long enough for somebody to come or go in between.
+/// The interval is long enough for an instance to join or leave between two fires.
 pub(crate) const MOVE_CRON: &str = "0/4 * * * * ?";
-const MOVE_EVERY: i64 = 4_000;
+const MOVE_INTERVAL_MS: i64 = 4_000;
 
-pub(crate) async fn instances_of_both_languages_join_and_leave_a_job(ground: Ground) {
-    let scene = Scene::new(&ground, "join-and-leave").await;
-    let settle = job("settle", TICK, 4).items("0=a,1=b,2=c,3=d").unwrap();
-    let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
+pub(crate) async fn instances_of_both_languages_join_and_leave_a_job(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "join-and-leave").await;
+    let settle = job("settle", EVERY_2_SECONDS, 4).items("0=a,1=b,2=c,3=d").unwrap();
+    let (mut java, mut rust) = (scenario.java("java").await, scenario.rust(1).await);
     assert_eq!(java.version, "3.0.4");
 
-    let java_id = java.joins(&settle, ms(50)).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
-    let rust_id = rust.joins(&settle, ms(50)).await;
-    let both = scene.dealt(&settle, &[&java_id, &rust_id]).await;
-    scene.runs_as(&settle, &both).await;
+    let java_id = java.join(&settle, ms(50)).await;
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&java_id]).await)
+        .await;
+    let rust_id = rust.join(&settle, ms(50)).await;
+    let both = scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await;
+    scenario.wait_until_owners_run(&settle, &both).await;
 
-    rust.leaves(&settle).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
-    let rust_id = rust.joins(&settle, ms(50)).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
+    rust.leave(&settle).await;
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&java_id]).await)
+        .await;
+    let rust_id = rust.join(&settle, ms(50)).await;
+    scenario
+        .wait_until_owners_run(
+            &settle,
+            &scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await,
+        )
+        .await;
 
-    java.leaves(&settle).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&rust_id]).await).await;
-    let java_id = java.joins(&settle, ms(50)).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
+    java.leave(&settle).await;
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&rust_id]).await)
+        .await;
+    let java_id = java.join(&settle, ms(50)).await;
+    scenario
+        .wait_until_owners_run(
+            &settle,
+            &scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await,
+        )
+        .await;
 
-    let said = scene.record.all();
-    let parameters = said.iter().filter(|said| said.words["said"] == "began");
-    let wrong: Vec<_> = parameters
-        .filter(|said| {
-            let item = said.words["item"].as_u64().unwrap() as usize;
-            said.words["parameter"] != ["a", "b", "c", "d"][item]
+    let events = scenario.events.all();
+    let starts = events.iter().filter(|event| event.fields["event"] == "started");
+    let wrong: Vec<_> = starts
+        .filter(|event| {
+            let item = event.fields["item"].as_u64().unwrap() as usize;
+            event.fields["parameter"] != ["a", "b", "c", "d"][item]
         })
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-pub(crate) async fn leadership_moves_from_java_to_rust_and_back(ground: Ground) {
-    let scene = Scene::new(&ground, "leadership-moves").await;
-    let settle = job("settle", TICK, 2);
-    let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let java_id = java.joins(&settle, ms(20)).await;
-    let rust_id = rust.joins(&settle, ms(20)).await;
-    assert_eq!(scene.leader(&settle).await.as_ref(), Some(&java_id));
+pub(crate) async fn leadership_moves_from_java_to_rust_and_back(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "leadership-moves").await;
+    let settle = job("settle", EVERY_2_SECONDS, 2);
+    let (mut java, mut rust) = (scenario.java("java").await, scenario.rust(1).await);
+    let java_id = java.join(&settle, ms(20)).await;
+    let rust_id = rust.join(&settle, ms(20)).await;
+    assert_eq!(scenario.leader(&settle).await.as_ref(), Some(&java_id));
 
-    java.leaves(&settle).await;
-    scene
-        .until("Rust leads", async || scene.leader(&settle).await.as_ref() == Some(&rust_id))
+    java.leave(&settle).await;
+    scenario
+        .until("Rust leads", async || scenario.leader(&settle).await.as_ref() == Some(&rust_id))
         .await;
-    scene.dealt(&settle, &[&rust_id]).await;
-    let java_id = java.joins(&settle, ms(20)).await;
-    let both = scene.dealt(&settle, &[&java_id, &rust_id]).await;
-    assert_eq!(scene.leader(&settle).await.as_ref(), Some(&rust_id));
+    scenario.wait_until_assigned(&settle, &[&rust_id]).await;
+    let java_id = java.join(&settle, ms(20)).await;
+    let both = scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await;
+    assert_eq!(scenario.leader(&settle).await.as_ref(), Some(&rust_id));
 
-    // Rust leaves right after the beginning of a fire: Java loses what happens while it reshards, at the beginning of the next one.
-    scene.runs_as(&settle, &both).await;
-    rust.leaves(&settle).await;
-    scene
-        .until("Java leads", async || scene.leader(&settle).await.as_ref() == Some(&java_id))
+    // Rust leaves right after the beginning of a fire: Java misses changes that happen while it reshards, at the beginning of the next fire.
+    scenario.wait_until_owners_run(&settle, &both).await;
+    rust.leave(&settle).await;
+    scenario
+        .until("Java leads", async || scenario.leader(&settle).await.as_ref() == Some(&java_id))
         .await;
-    scene.dealt(&settle, &[&java_id]).await;
+    scenario.wait_until_assigned(&settle, &[&java_id]).await;
 }
 
-pub(crate) async fn shards_are_dealt_alike_whoever_leads(ground: Ground) {
-    let scene = Scene::new(&ground, "dealt-alike").await;
-    let (mut java, mut one) = (scene.java("java").await, scene.rust(1).await);
-    let (mut two, mut three) = (scene.rust(2).await, scene.rust(30).await);
+pub(crate) async fn java_and_rust_leaders_assign_the_same_shards(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "same-assignment").await;
+    let (mut java, mut one) = (scenario.java("java").await, scenario.rust(1).await);
+    let (mut two, mut three) = (scenario.rust(2).await, scenario.rust(30).await);
     let mut members: Vec<Vec<String>> = Vec::new();
     let jobs = [
-        job("test_job", TICK, 10).strategy(&Strategy::AvgAllocation),
+        job("test_job", EVERY_2_SECONDS, 10).strategy(&Strategy::AvgAllocation),
         // Its hash is even.
-        job("order-sync", TICK, 10).strategy(&Strategy::Odevity),
-        job("报表", TICK, 10).strategy(&Strategy::RoundRobin),
-        job("settle", TICK, 3).strategy(&Strategy::AvgAllocation),
+        job("order-sync", EVERY_2_SECONDS, 10).strategy(&Strategy::Odevity),
+        job("报表", EVERY_2_SECONDS, 10).strategy(&Strategy::RoundRobin),
+        job("settle", EVERY_2_SECONDS, 3).strategy(&Strategy::AvgAllocation),
         // Its hash is odd.
-        job("myJob", TICK, 10).strategy(&Strategy::Odevity),
-        job("nightly", TICK, 9).strategy(&Strategy::RoundRobin),
+        job("myJob", EVERY_2_SECONDS, 10).strategy(&Strategy::Odevity),
+        job("nightly", EVERY_2_SECONDS, 9).strategy(&Strategy::RoundRobin),
     ];
 
     for (index, job) in jobs.iter().enumerate() {
         let is_led_by_java = index < 3;
         let leader =
-            if is_led_by_java { java.joins(job, ms(1)).await } else { one.joins(job, ms(1)).await };
+            if is_led_by_java { java.join(job, ms(1)).await } else { one.join(job, ms(1)).await };
         let mut ids = vec![leader.clone()];
         for rust in [&mut two, &mut three] {
-            ids.push(rust.joins(job, ms(1)).await);
+            ids.push(rust.join(job, ms(1)).await);
         }
         let last = if is_led_by_java { &mut one } else { &mut java };
-        ids.push(last.joins(job, ms(1)).await);
-        assert_eq!(scene.leader(job).await, Some(leader), "{}", job.name);
+        ids.push(last.join(job, ms(1)).await);
+        assert_eq!(scenario.leader(job).await, Some(leader), "{}", job.name);
         members.push(ids);
     }
 
     for (job, ids) in jobs.iter().zip(&members) {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        scene.dealt(job, &ids).await;
+        scenario.wait_until_assigned(job, &ids).await;
     }
 }
 
-pub(crate) async fn single_sharding_balance_is_dealt_alike_whoever_leads(ground: Ground) {
-    let scene = Scene::new(&ground, "balance").await;
+pub(crate) async fn java_and_rust_leaders_agree_on_single_sharding_balance(registry: TestRegistry) {
+    let scenario = Scenario::new(&registry, "balance").await;
     let (mut java, mut one, mut two) =
-        (scene.java("java").await, scene.rust(1).await, scene.rust(2).await);
-    let balanced = |name: &str| job(name, TICK, 5).strategy(&Strategy::SingleShardingBalance);
-    let (javas, rusts) = (balanced("java-leads"), balanced("rust-leads"));
-    let mut ids = vec![java.joins(&javas, ms(1)).await];
+        (scenario.java("java").await, scenario.rust(1).await, scenario.rust(2).await);
+    let balanced =
+        |name: &str| job(name, EVERY_2_SECONDS, 5).strategy(&Strategy::SingleShardingBalance);
+    let (java_led, rust_led) = (balanced("java-leads"), balanced("rust-leads"));
+    let mut ids = vec![java.join(&java_led, ms(1)).await];
     for rust in [&mut one, &mut two] {
-        ids.push(rust.joins(&javas, ms(1)).await);
+        ids.push(rust.join(&java_led, ms(1)).await);
     }
     for peer in [&mut one, &mut two, &mut java] {
-        peer.joins(&rusts, ms(1)).await;
+        peer.join(&rust_led, ms(1)).await;
     }
-    assert_eq!(scene.leader(&javas).await.as_ref(), Some(&ids[0]));
-    assert_eq!(scene.leader(&rusts).await.as_ref(), Some(&ids[1]));
+    assert_eq!(scenario.leader(&java_led).await.as_ref(), Some(&ids[0]));
+    assert_eq!(scenario.leader(&rust_led).await.as_ref(), Some(&ids[1]));
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
 
-    // The time decides, and Java says at what time it dealt.
-    let last = || {
-        let said = scene.record.all();
-        let of = |said: &&Said| {
-            let is_javas = said.words["said"] == "dealt" && said.words["job"] == "java-leads";
-            is_javas && said.words["instances"] == 3
+    // The assignment depends on the time, and Java prints the time that it used.
+    let expected_by_java = || {
+        let events = scenario.events.all();
+        let is_sharding = |event: &&Event| {
+            let is_of_job =
+                event.fields["event"] == "sharded" && event.fields["job"] == "java-leads";
+            is_of_job && event.fields["instances"] == 3
         };
-        let last = said.iter().rev().find(of).map(|said| said.words["now"].as_i64().unwrap());
-        last.map(|now| deal_at(&javas, &ids, now))
+        let last = events.iter().rev().find(is_sharding);
+        let now = last.map(|event| event.fields["now"].as_i64().unwrap());
+        now.map(|now| expected_owners_at(&java_led, &ids, now))
     };
-    scene
-        .until("Java deals as Rust would have", async || {
-            last().is_some_and(|expected| !expected.is_empty())
-                && Some(scene.owners(&javas).await) == last()
+    scenario
+        .until("Java assigns as Rust would have", async || {
+            expected_by_java().is_some_and(|expected| !expected.is_empty())
+                && Some(scenario.owners(&java_led).await) == expected_by_java()
         })
         .await;
 
-    // Rust does not, but there are only as many ways as members.
-    let ways: Vec<_> = (0..3).map(|now| deal_at(&rusts, &ids, now)).collect();
-    scene
-        .until("Rust deals as Java would have", async || ways.contains(&scene.owners(&rusts).await))
+    // Rust does not print the time, but there are only as many different assignments as instances.
+    let assignments: Vec<_> = (0..3).map(|now| expected_owners_at(&rust_led, &ids, now)).collect();
+    scenario
+        .until("Rust assigns as Java would have", async || {
+            assignments.contains(&scenario.owners(&rust_led).await)
+        })
         .await;
 }
 
-/// Every shard ran once in each fire, from the first to the last that is over.
-pub(crate) fn missed_or_doubled(runs: &[Run], shards: u32) -> Vec<String> {
-    let fire = |run: &Run| run.began / MOVE_EVERY;
-    let fires: Vec<i64> = runs.iter().map(fire).collect();
-    // The first one may be half of one: it joined in the middle of it. The last one may be under way.
+/// The shards that did not run exactly once in a fire, from the first to the last complete fire.
+pub(crate) fn find_missed_or_doubled(executions: &[Execution], shards: u32) -> Vec<String> {
+    let fire = |execution: &Execution| execution.started_at / MOVE_INTERVAL_MS;
+    let fires: Vec<i64> = executions.iter().map(fire).collect();
+    // The first fire may be incomplete, because the instance joined in the middle of it. The last one may still be running.
     let (first, last) = (fires.iter().min().unwrap() + 1, fires.iter().max().unwrap() - 1);
     let mut wrong = Vec::new();
     for (fire_at, item) in (first..=last).flat_map(|at| (0..shards).map(move |item| (at, item))) {
-        let count = runs.iter().filter(|run| fire(run) == fire_at && run.item == item).count();
+        let count = executions
+            .iter()
+            .filter(|execution| fire(execution) == fire_at && execution.item == item)
+            .count();
         if count != 1 {
-            wrong.push(format!("shard {item} ran {count} times at {}", fire_at * MOVE_EVERY));
+            wrong.push(format!("shard {item} ran {count} times at {}", fire_at * MOVE_INTERVAL_MS));
         }
     }
     wrong
 }
 
-pub(crate) async fn a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_twice(
-    ground: Ground,
+pub(crate) async fn job_moves_to_rust_and_back_without_missed_or_doubled_fires(
+    registry: TestRegistry,
 ) {
-    let scene = Scene::new(&ground, "moves").await;
-    let settle = job("settle", MOVE_CRON, 3).if_node_dies(Failover::TakeOver);
-    let (admin, name) = (scene.admin(), settle.name.clone());
-    let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let java_id = java.joins(&settle, ms(300)).await;
-    let (javas_server, _) = java_id.split_once("@-@").unwrap();
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
+    let scenario = Scenario::new(&registry, "moves").await;
+    let settle = job("settle", MOVE_CRON, 3).failover(Failover::TakeOver);
+    let (admin, name) = (scenario.admin(), settle.name.clone());
+    let (mut java, mut rust) = (scenario.java("java").await, scenario.rust(1).await);
+    let java_id = java.join(&settle, ms(300)).await;
+    let (java_server, _) = java_id.split_once("@-@").unwrap();
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&java_id]).await)
+        .await;
 
-    // Both; then Rust alone, and Java goes when it has nothing any more.
-    between_fires(&scene, &settle).await;
-    let rust_id = rust.joins(&settle, ms(300)).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
-    between_fires(&scene, &settle).await;
-    assert_eq!(admin.disable_server(javas_server, Some(&name)).await.unwrap(), ["settle"]);
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&rust_id]).await).await;
-    java.leaves(&settle).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&rust_id]).await).await;
+    // Both; then Rust alone. Java leaves once it has no shards.
+    between_fires(&scenario, &settle).await;
+    let rust_id = rust.join(&settle, ms(300)).await;
+    scenario
+        .wait_until_owners_run(
+            &settle,
+            &scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await,
+        )
+        .await;
+    between_fires(&scenario, &settle).await;
+    assert_eq!(admin.disable_server(java_server, Some(&name)).await.unwrap(), ["settle"]);
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&rust_id]).await)
+        .await;
+    java.leave(&settle).await;
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&rust_id]).await)
+        .await;
 
-    // And back: a Rust instance ends what it runs before it leaves.
-    between_fires(&scene, &settle).await;
-    assert_eq!(admin.enable_server(javas_server, Some(&name)).await.unwrap(), ["settle"]);
-    let java_id = java.joins(&settle, ms(300)).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
-    rust.leaves(&settle).await;
-    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
+    // And back: a Rust instance finishes its shards before it leaves.
+    between_fires(&scenario, &settle).await;
+    assert_eq!(admin.enable_server(java_server, Some(&name)).await.unwrap(), ["settle"]);
+    let java_id = java.join(&settle, ms(300)).await;
+    scenario
+        .wait_until_owners_run(
+            &settle,
+            &scenario.wait_until_assigned(&settle, &[&java_id, &rust_id]).await,
+        )
+        .await;
+    rust.leave(&settle).await;
+    scenario
+        .wait_until_owners_run(&settle, &scenario.wait_until_assigned(&settle, &[&java_id]).await)
+        .await;
 
-    let wrong = missed_or_doubled(&scene.record.runs("settle"), 3);
+    let wrong = find_missed_or_doubled(&scenario.events.executions("settle"), 3);
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Waits until a fire is over on everybody: when an operator would do something.
-pub(crate) async fn between_fires(scene: &Scene, job: &Job) {
-    let before = scene.record.runs(job.name.as_str()).len();
-    let look = |runs: &[Run]| {
-        let since = &runs[before..];
-        let is_whole = since.len() >= job.shards.get() as usize;
-        (is_whole && since.iter().all(Run::is_over)).then_some(())
+/// Waits until a fire is over on all instances, when an operator would make a change.
+pub(crate) async fn between_fires(scenario: &Scenario, job: &Job) {
+    let before = scenario.events.executions(job.name.as_str()).len();
+    let find = |executions: &[Execution]| {
+        let since = &executions[before..];
+        let is_complete = since.len() >= job.shards.get() as usize;
+        (is_complete && since.iter().all(Execution::has_ended)).then_some(())
     };
-    scene.record.until("a fire is over", job.name.as_str(), look).await;
-    scene.is_at_peace(job).await;
+    scenario.events.until("a fire is over", job.name.as_str(), find).await;
+    scenario.wait_until_quiescent(job).await;
 }

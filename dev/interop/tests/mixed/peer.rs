@@ -1,4 +1,4 @@
-//! An instance as a test holds it: a process of either language that takes orders and says what it does.
+//! A handle to a process of either language that executes commands and prints events.
 
 use std::{
     fs::OpenOptions,
@@ -18,10 +18,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::record::{PATIENCE, Record, Said};
+use crate::event_log::{Event, EventLog, TIMEOUT};
 
-/// What Java and the jars are kept in by `scripts/build-java-driver.sh`.
-fn driver() -> PathBuf {
+/// The folder that `scripts/build-java-driver.sh` builds the Java driver into.
+fn driver_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("interop");
     assert!(
         folder.join("built").exists(),
@@ -33,18 +33,18 @@ fn driver() -> PathBuf {
 
 /// The command that runs the Java driver.
 pub(crate) fn java(servers: &str, namespace: &str, session: Duration) -> Command {
-    jvm(&driver(), servers, namespace, session)
+    jvm(&driver_folder(), servers, namespace, session)
 }
 
-/// The command that runs the driver with 2.1.5.
-pub(crate) fn old(servers: &str, namespace: &str, session: Duration) -> Command {
-    jvm(&driver().join("old"), servers, namespace, session)
+/// The command that runs the Java driver with elastic-job 2.1.5.
+pub(crate) fn java_2_1_5(servers: &str, namespace: &str, session: Duration) -> Command {
+    jvm(&driver_folder().join("old"), servers, namespace, session)
 }
 
 fn jvm(folder: &Path, servers: &str, namespace: &str, session: Duration) -> Command {
     let mut command = Command::new("java");
     command
-        // It lives for seconds: starting counts, not speed.
+        // The process lives for seconds: startup time matters, not speed.
         .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"])
         .args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dfile.encoding=UTF-8"])
         .args(["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Duser.timezone=UTC"])
@@ -54,7 +54,7 @@ fn jvm(folder: &Path, servers: &str, namespace: &str, session: Duration) -> Comm
     command
 }
 
-/// The command that runs its twin.
+/// The command that runs the Rust counterpart of the driver.
 pub(crate) fn rust(servers: &str, namespace: &str, session: Duration, address: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_interop"));
     let session = session.as_millis();
@@ -67,26 +67,26 @@ pub(crate) fn rust(servers: &str, namespace: &str, session: Duration, address: &
     command
 }
 
-/// An instance. It is killed when this is dropped.
+/// A process. Dropping it kills the process.
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// Its way to the server, which can be cut.
-    pub(crate) line: Proxy,
+    /// Its connection to the server, which can be cut.
+    pub(crate) proxy: Proxy,
     child: Child,
     stdin: ChildStdin,
     pid: Pid,
     answers: mpsc::UnboundedReceiver<Value>,
-    listening: JoinSet<()>,
+    reader: JoinSet<()>,
 }
 
 impl Peer {
-    /// Starts a process and waits until it says hello; it logs to `log`.
+    /// Starts a process and waits for its `hello`. Its log is appended to `log`.
     pub(crate) async fn start(
         name: &str,
         mut command: Command,
-        line: Proxy,
-        record: &Record,
+        proxy: Proxy,
+        events: &EventLog,
         log: &Path,
     ) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
@@ -101,82 +101,83 @@ impl Peer {
         let stdin = child.stdin.take().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (answer, mut answers) = mpsc::unbounded_channel();
-        let (mut listening, peer, record) = (JoinSet::new(), name.to_owned(), record.clone());
-        listening.spawn(async move {
+        let (mut reader, peer, events) = (JoinSet::new(), name.to_owned(), events.clone());
+        reader.spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
-                // Scripts print as well.
-                let Ok(words) = serde_json::from_str::<Value>(&line) else { continue };
-                if words["said"] == "answer" || words["said"] == "hello" {
-                    let _ = answer.send(words);
+                // Scripts print other lines too.
+                let Ok(fields) = serde_json::from_str::<Value>(&line) else { continue };
+                if fields["event"] == "answer" || fields["event"] == "hello" {
+                    let _ = answer.send(fields);
                 } else {
-                    record.push(Said { peer: peer.clone(), words });
+                    events.push(Event { peer: peer.clone(), fields });
                 }
             }
         });
-        let hello = tokio::time::timeout(PATIENCE, answers.recv()).await;
+        let hello = tokio::time::timeout(TIMEOUT, answers.recv()).await;
         let hello = hello.ok().flatten().unwrap_or_else(|| panic!("{name} does not start"));
         let version = hello["version"].as_str().unwrap().to_owned();
-        Self { name: name.to_owned(), version, line, child, stdin, pid, answers, listening }
+        Self { name: name.to_owned(), version, proxy, child, stdin, pid, answers, reader }
     }
 
-    /// What it answers to an order, or what it says is wrong with it.
-    pub(crate) async fn tries(&mut self, order: Value) -> Result<Value, String> {
-        self.stdin.write_all(format!("{order}\n").as_bytes()).await.unwrap();
-        let answer = tokio::time::timeout(PATIENCE, self.answers.recv()).await;
+    /// Sends a command and returns the answer, or the error that the process reports.
+    pub(crate) async fn try_command(&mut self, command: Value) -> Result<Value, String> {
+        self.stdin.write_all(format!("{command}\n").as_bytes()).await.unwrap();
+        let answer = tokio::time::timeout(TIMEOUT, self.answers.recv()).await;
         let mut answer = answer
             .ok()
             .flatten()
-            .unwrap_or_else(|| panic!("{} does not answer {order}", self.name));
+            .unwrap_or_else(|| panic!("{} does not answer {command}", self.name));
         match answer["error"].as_str() {
             Some(error) => Err(error.to_owned()),
             None => Ok(answer["value"].take()),
         }
     }
 
-    pub(crate) async fn does(&mut self, order: Value) -> Value {
-        let done = self.tries(order.clone()).await;
-        done.unwrap_or_else(|error| panic!("{}: {order}: {error}", self.name))
+    /// Like [`Self::try_command`]; panics on an error.
+    pub(crate) async fn command(&mut self, command: Value) -> Value {
+        let answer = self.try_command(command.clone()).await;
+        answer.unwrap_or_else(|error| panic!("{}: {command}: {error}", self.name))
     }
 
-    /// Joins a job whose shards take this long; its id.
-    pub(crate) async fn joins(&mut self, job: &Job, lasts: Duration) -> String {
-        self.joins_as("SIMPLE", job, lasts).await
+    /// Joins a job whose shards run for `duration`. Returns the instance id.
+    pub(crate) async fn join(&mut self, job: &Job, duration: Duration) -> String {
+        self.join_as("SIMPLE", job, duration).await
     }
 
-    /// Joins a job of this type; its id.
-    pub(crate) async fn joins_as(&mut self, kind: &str, job: &Job, lasts: Duration) -> String {
-        let order = json!({
+    /// Joins a job of type `kind`. Returns the instance id.
+    pub(crate) async fn join_as(&mut self, kind: &str, job: &Job, duration: Duration) -> String {
+        let command = json!({
             "do": "start",
             "type": kind,
             "yaml": job.to_yaml(),
-            "lastsMs": lasts.as_millis() as u64,
+            "lastsMs": duration.as_millis() as u64,
             "fails": -1,
         });
-        self.does(order).await.as_str().unwrap().to_owned()
+        self.command(command).await.as_str().unwrap().to_owned()
     }
 
-    /// Leaves a job in peace.
-    pub(crate) async fn leaves(&mut self, job: &Job) {
-        assert_eq!(self.does(json!({"do": "stop", "job": job.name.as_str()})).await, true);
+    /// Leaves a job gracefully.
+    pub(crate) async fn leave(&mut self, job: &Job) {
+        assert_eq!(self.command(json!({"do": "stop", "job": job.name.as_str()})).await, true);
     }
 
-    /// Stops it where it is.
+    /// Suspends the process (SIGSTOP).
     pub(crate) fn freeze(&self) {
         kill_process(self.pid, Signal::STOP).unwrap();
     }
 
-    /// Lets it go on.
+    /// Resumes the process (SIGCONT).
     pub(crate) fn thaw(&self) {
         kill_process(self.pid, Signal::CONT).unwrap();
     }
 
-    /// Kills it (`kill -9`) and waits until everything it said is heard.
+    /// Kills the process (SIGKILL) and waits until all its events are read.
     pub(crate) async fn kill(mut self) {
         kill_process(self.pid, Signal::KILL).unwrap();
-        let ended = async {
+        let exit = async {
             self.child.wait().await.unwrap();
-            while self.listening.join_next().await.is_some() {}
+            while self.reader.join_next().await.is_some() {}
         };
-        tokio::time::timeout(PATIENCE, ended).await.expect("who is killed ends");
+        tokio::time::timeout(TIMEOUT, exit).await.expect("a killed process exits");
     }
 }

@@ -1,4 +1,4 @@
-//! A worker with one script job that is due every second. It prints how every shard ended.
+//! A worker with one script job that is due every second. It prints the outcome of every shard.
 //!
 //! ```sh
 //! script-worker REGISTRY COMMAND-LINE [PROPERTY=VALUE]…
@@ -13,13 +13,13 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    execution::{Execution, Failure, Listener, Ran, supervise_if_asked},
+    execution::{Execution, Failure, Listener, ShardResult, supervise_if_requested},
     job::Job,
     node::{Node, NodeJob},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let supervisor = supervise_if_asked();
+    let supervisor = supervise_if_requested();
     let mut arguments = env::args().skip(1);
     let (Some(registry), Some(command_line)) = (arguments.next(), arguments.next()) else {
         return Err("usage: script-worker REGISTRY COMMAND-LINE [PROPERTY=VALUE]…".into());
@@ -27,21 +27,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut job =
         Job::named("script")?.cron("* * * * * ?")?.prop("script.command.line", command_line)?;
     for property in arguments {
-        let (key, value) = property.split_once('=').ok_or("a property is KEY=VALUE")?;
+        let (key, value) = property.split_once('=').ok_or("a property has the form KEY=VALUE")?;
         job = job.prop(key, value)?;
     }
     let node = Node::join(&registry)
         .supervisor(supervisor)
-        .with(NodeJob::script(job).listener(Arc::new(Printing)));
+        .with(NodeJob::script(job).listener(Arc::new(OutcomePrinter)));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(node.run())?;
     Ok(())
 }
 
-struct Printing;
+struct OutcomePrinter;
 
 #[async_trait]
-impl Listener for Printing {
-    async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+impl Listener for OutcomePrinter {
+    async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for ran in ran {
             writeln!(io::stdout(), "{}", ran.outcome)?;
         }

@@ -1,4 +1,4 @@
-//! Scripts under a supervisor: everything that holds without one, and what only holds with it.
+//! Scripts under a supervisor: the tests that also hold without one, and those that need one.
 
 #[path = "../../../../crates/elasticjob/tests/execution/fixture.rs"]
 mod fixture;
@@ -10,7 +10,7 @@ mod worker;
 
 use elasticjob::execution::{ScriptWork, Supervisor};
 
-/// A test has no `main` of its own, so another program is the supervisor.
+/// A test has no `main` of its own, so it uses another program as the supervisor.
 fn script_work() -> ScriptWork {
     ScriptWork::supervised(Supervisor::program(env!("CARGO_BIN_EXE_script-worker")))
 }

@@ -1,4 +1,4 @@
-//! What a supervisor does, seen from a worker that lives.
+//! The supervisor of a script while its worker is alive.
 
 use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -17,15 +17,15 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_lease_that_is_not_renewed_ends_the_script_without_the_worker() {
-    // At first it is there; then the worker knows of no more than a moment, and does nothing about it.
+async fn supervisor_ends_the_script_when_the_lease_is_not_renewed() {
+    // The lease always has 600 ms left when the worker asks; once the worker stops asking, nothing renews it.
     let lease = Lease::new(|| Duration::from_millis(600));
     let mut stage = Stage::under(lease, FAMILY, "");
     let handler = Arc::clone(&stage.handler);
     let mut run = Box::pin(handler.run(stage.shard()));
     let family = stage.family(&mut run).await;
 
-    // Nobody polls the run any more, as if the worker were frozen: nothing is renewed.
+    // Nothing polls the run any more, as if the worker were frozen, so the lease is not renewed.
     let left = survivors(&family);
 
     assert_eq!(left, []);
@@ -34,7 +34,7 @@ async fn a_lease_that_is_not_renewed_ends_the_script_without_the_worker() {
 }
 
 #[tokio::test]
-async fn nothing_is_started_when_the_lease_is_over() {
+async fn script_does_not_start_without_a_lease() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("started");
     let lease = Lease::new(|| Duration::ZERO);
@@ -48,7 +48,7 @@ async fn nothing_is_started_when_the_lease_is_over() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_supervisor_is_killed_ends_the_script_itself() {
+async fn worker_ends_the_script_when_its_supervisor_is_killed() {
     let mut stage = Stage::with(&format!("echo $PPID\n{FAMILY}"), "");
     let handler = Arc::clone(&stage.handler);
     let mut run = Box::pin(handler.run(stage.shard()));
@@ -66,7 +66,7 @@ async fn a_worker_whose_supervisor_is_killed_ends_the_script_itself() {
 }
 
 #[tokio::test]
-async fn whoever_signals_everybody_does_not_end_the_supervisor() {
+async fn supervisor_survives_signals_from_its_script() {
     let script = "trap : TERM; kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; exit 7";
     let stage = Stage::with(script, "");
 
@@ -75,30 +75,31 @@ async fn whoever_signals_everybody_does_not_end_the_supervisor() {
     assert_eq!(run.await.expect("it ends").unwrap_err().to_string(), "sh exited with code 7");
 }
 
-fn asked(stdin: Stdio) -> Command {
+fn supervisor(stdin: Stdio) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_script-worker"));
     command.env("ELASTICJOB_SUPERVISE", "yes").stdin(stdin);
     command
 }
 
 #[test]
-fn nothing_is_started_for_a_worker_that_is_gone() {
+fn supervisor_starts_no_script_when_the_worker_is_gone() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("started");
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    drop(ours);
+    let (worker_end, supervisor_end) = UnixStream::pair().unwrap();
+    drop(worker_end);
 
-    let ended = asked(OwnedFd::from(theirs).into()).arg("touch").arg(&file).status().unwrap();
+    let status =
+        supervisor(OwnedFd::from(supervisor_end).into()).arg("touch").arg(&file).status().unwrap();
 
-    assert!(ended.success());
+    assert!(status.success());
     assert!(!file.exists());
 }
 
 #[test]
-fn a_program_that_no_worker_has_started_says_so() {
-    let ended = asked(Stdio::null()).arg("true").output().unwrap();
+fn supervisor_started_by_hand_explains_the_variable() {
+    let output = supervisor(Stdio::null()).arg("true").output().unwrap();
 
-    assert_eq!(ended.status.code(), Some(1));
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("hint: ELASTICJOB_SUPERVISE is set"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("hint: ELASTICJOB_SUPERVISE is set"), "{stderr}");
 }

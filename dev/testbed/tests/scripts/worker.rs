@@ -1,4 +1,4 @@
-//! Workers as processes, killed and frozen.
+//! Scripts of worker processes that are killed or frozen.
 
 use std::{fs, process::Stdio, time::Duration};
 
@@ -17,45 +17,45 @@ use crate::{
     script::{FAMILY, Process, survivors},
 };
 
-/// How long the registry waits for a worker it does not hear of.
+/// The session timeout.
 const SESSION: &str = "2s";
 
-/// A worker that runs a script, and everybody who came of it: the supervisor first.
-struct Scene {
-    worker: Child,
+/// A worker process that runs a script, and the processes of that script, the supervisor first.
+struct WorkerProcess {
+    child: Child,
     outcomes: Lines<BufReader<ChildStdout>>,
-    family: Vec<Process>,
+    processes: Vec<Process>,
     url: String,
     _registry: Server,
     _folder: TempDir,
 }
 
-impl Scene {
-    async fn begin(properties: &[&str]) -> Self {
-        let mut config = Config::ephemeral();
+impl WorkerProcess {
+    async fn start(properties: &[&str]) -> Self {
+        let mut config = Config::in_memory();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
         let url = format!("zookeeper://{}/shop?sessionTimeout={SESSION}", registry.address());
         let folder = TempDir::new().unwrap();
-        let (script, told) = (folder.path().join("script.sh"), folder.path().join("told"));
-        // Its number goes to the test, not to the worker.
+        let (script, fifo) = (folder.path().join("script.sh"), folder.path().join("pids"));
+        // The script prints the pids to the test, not to the worker.
         fs::write(&script, format!("exec > \"$1\"\necho $PPID\n{FAMILY}")).unwrap();
-        assert!(Command::new("mkfifo").arg(&told).status().await.unwrap().success());
-        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(&told).unwrap();
+        assert!(Command::new("mkfifo").arg(&fifo).status().await.unwrap().success());
+        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
 
-        let mut worker = Command::new(env!("CARGO_BIN_EXE_script-worker"))
-            .args([&url, &format!("sh {} {}", script.display(), told.display())])
+        let mut child = Command::new(env!("CARGO_BIN_EXE_script-worker"))
+            .args([&url, &format!("sh {} {}", script.display(), fifo.display())])
             .args(properties)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let outcomes = BufReader::new(worker.stdout.take().unwrap()).lines();
-        let (mut pipe, mut family) = (BufReader::new(pipe).lines(), Vec::new());
-        while family.len() < 6 {
-            family.push(Process::numbered(&line(&mut pipe).await));
+        let outcomes = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (mut pipe, mut processes) = (BufReader::new(pipe).lines(), Vec::new());
+        while processes.len() < 6 {
+            processes.push(Process::numbered(&line(&mut pipe).await));
         }
-        Self { worker, outcomes, family, url, _registry: registry, _folder: folder }
+        Self { child, outcomes, processes, url, _registry: registry, _folder: folder }
     }
 
     fn signal(&self, signal: Signal) {
@@ -63,7 +63,7 @@ impl Scene {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.worker.id().unwrap().cast_signed()).unwrap()
+        Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap()
     }
 
     fn is_frozen(&self) -> bool {
@@ -74,56 +74,56 @@ impl Scene {
 
 async fn line(lines: &mut Lines<BufReader<impl AsyncRead + Unpin>>) -> String {
     let line = tokio::time::timeout(PATIENCE, lines.next_line());
-    line.await.expect("it prints").unwrap().expect("it is open")
+    line.await.expect("a line in time").unwrap().expect("the pipe is open")
 }
 
 #[tokio::test]
-async fn nobody_survives_a_worker_that_is_killed() {
-    let mut scene = Scene::begin(&[]).await;
+async fn script_does_not_survive_a_killed_worker() {
+    let mut worker = WorkerProcess::start(&[]).await;
 
-    scene.worker.kill().await.unwrap();
+    worker.child.kill().await.unwrap();
 
-    assert_eq!(survivors(&scene.family), []);
+    assert_eq!(survivors(&worker.processes), []);
 }
 
 #[tokio::test]
-async fn nobody_survives_a_worker_that_is_frozen_for_longer_than_its_lease() {
-    let mut scene = Scene::begin(&[]).await;
+async fn script_does_not_survive_a_worker_frozen_longer_than_its_lease() {
+    let mut worker = WorkerProcess::start(&[]).await;
 
-    scene.signal(Signal::STOP);
-    instance_is_gone(&scene.url).await;
-    let alive = scene.family.iter().filter(|process| !process.ends_within(Duration::ZERO));
+    worker.signal(Signal::STOP);
+    wait_until_instance_is_gone(&worker.url).await;
+    let alive = worker.processes.iter().filter(|process| !process.ends_within(Duration::ZERO));
 
-    assert_eq!(alive.count(), 0, "somebody else may run the shard now");
-    assert!(scene.is_frozen());
-    scene.signal(Signal::CONT);
-    assert_eq!(line(&mut scene.outcomes).await, Outcome::Fenced.to_string());
+    assert_eq!(alive.count(), 0, "another instance may run the shard now");
+    assert!(worker.is_frozen());
+    worker.signal(Signal::CONT);
+    assert_eq!(line(&mut worker.outcomes).await, Outcome::Fenced.to_string());
 }
 
 #[tokio::test]
-async fn a_script_that_may_go_on_without_a_lease_ends_only_with_its_worker() {
+async fn script_allowed_to_run_without_a_lease_ends_only_with_its_worker() {
     for policy in ["finish-fenced", "continue"] {
         let property = format!("elasticjob.on.lease.loss={policy}");
-        let mut scene = Scene::begin(&[&property]).await;
+        let mut worker = WorkerProcess::start(&[&property]).await;
 
-        scene.signal(Signal::STOP);
-        instance_is_gone(&scene.url).await;
-        let ended = scene.family.iter().filter(|process| process.ends_within(Duration::ZERO));
+        worker.signal(Signal::STOP);
+        wait_until_instance_is_gone(&worker.url).await;
+        let ended = worker.processes.iter().filter(|process| process.ends_within(Duration::ZERO));
 
         assert_eq!(ended.count(), 0, "{policy}");
-        scene.worker.kill().await.unwrap();
-        assert_eq!(survivors(&scene.family), [], "{policy}");
+        worker.child.kill().await.unwrap();
+        assert_eq!(survivors(&worker.processes), [], "{policy}");
     }
 }
 
-/// Waits until the registry has given up the worker.
-async fn instance_is_gone(url: &str) {
+/// Waits until the session of the worker has expired.
+async fn wait_until_instance_is_gone(url: &str) {
     let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
     let path = registry.namespace().path().join("script/instances").unwrap();
     let gone = async {
         let mut watch = registry.watch(&path).await.unwrap();
         while !registry.children(&path).await.unwrap().unwrap().is_empty() {
-            watch.next().await.expect("the registry is there");
+            watch.next().await.expect("the registry is up");
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.expect("the session expires");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Applied, Change, Edit, Plan},
+    admin::{ApplyResult, ConfigChange, Edit, Plan},
     job::Handler,
 };
 use serde_json::{Value, json};
@@ -42,9 +42,12 @@ impl Apply {
             let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
             if extension != "json" && extension != "xml" {
                 return Err(Error::bad_input(format!(
-                    "{} is not a configuration of 2.1.5; hint: import its .json, or Spring's .xml; elasticjob job apply takes the others",
+                    "{} is not a configuration of 2.1.5",
                     file.display()
-                )));
+                ))
+                .with_hint(
+                    "import its .json, or Spring's .xml; elasticjob job apply takes the others",
+                ));
             }
         }
         self.run(global)
@@ -53,12 +56,11 @@ impl Apply {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
         for note in &jobs.notes {
-            output::say(&format!("note: {note}"));
+            output::print_message(&format!("note: {note}"));
         }
         if jobs.entries.is_empty() {
-            return Err(Error::bad_input(
-                "no job found in these files; hint: define jobs below elasticjob.jobs, each under its name",
-            ));
+            return Err(Error::bad_input("no job found in these files")
+                .with_hint("define jobs below elasticjob.jobs, each under its name"));
         }
         let file_url = jobs.registry.as_ref().map(|(_, url)| url.as_str());
         Connection::with(global, file_url, async |connection| {
@@ -69,13 +71,13 @@ impl Apply {
             }
             let changing: Vec<&str> = plans
                 .iter()
-                .filter(|plan| plan.change != Change::Same)
+                .filter(|plan| plan.change != ConfigChange::Same)
                 .map(|plan| plan.job.name.as_str())
                 .collect();
             if self.dry_run || changing.is_empty() {
                 show(global.output, &plans, &[])?;
                 if changing.is_empty() && global.output == Format::Table {
-                    output::say("no changes");
+                    output::print_message("no changes");
                 }
                 return if changing.is_empty() { Ok(()) } else { Err(Error::silent(Code::Found)) };
             }
@@ -90,7 +92,10 @@ impl Apply {
                 let done = connection.admin.apply(plan).await?;
                 if done.is_changed {
                     let version = done.version.0;
-                    output::say(&format!("job {} stored, version {version}", plan.job.name));
+                    output::print_message(&format!(
+                        "job {} stored, version {version}",
+                        plan.job.name
+                    ));
                 }
                 applied.push(done);
             }
@@ -110,16 +115,16 @@ fn edit(entry: &Entry) -> Edit {
         Kind::Http => Handler::Http,
         Kind::Java(class) => Handler::Code { java_class: Some(class.clone()) },
     };
-    Edit::of(entry.job.clone()).handler(handler)
+    Edit::new(entry.job.clone()).handler(handler)
 }
 
 /// Asks for confirmation on the terminal.
 fn confirm(changing: &[&str]) -> Result<(), Error> {
     let refused = |text: &str| Err(Error::new(Code::Refused, text));
     if !io::stdin().is_terminal() {
-        return refused(
-            "nothing was stored: cannot ask for confirmation without a terminal; hint: --yes stores without asking, --dry-run only prints the changes",
-        );
+        let text = "nothing was stored: cannot ask for confirmation without a terminal";
+        let hint = "--yes stores without asking, --dry-run only prints the changes";
+        return Err(Error::new(Code::Refused, text).with_hint(hint));
     }
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "Store {}? [y/N] ", changing.join(", "));
@@ -132,19 +137,19 @@ fn confirm(changing: &[&str]) -> Result<(), Error> {
     }
 }
 
-fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error> {
+fn show(format: Format, plans: &[Plan], applied: &[ApplyResult]) -> Result<(), Error> {
     let mut table = Table::new(["JOB", "CHANGE", "KEY", "STORED", "FILE"]);
     let mut values = Vec::new();
     for (index, plan) in plans.iter().enumerate() {
         let name = plan.job.name.to_string();
         let mut differences = Vec::new();
         let change_kind = match &plan.change {
-            Change::New => "new",
-            Change::Changed(_) => "changed",
-            Change::Same => "same",
+            ConfigChange::New => "new",
+            ConfigChange::Changed(_) => "changed",
+            ConfigChange::Same => "same",
         };
         match &plan.change {
-            Change::Changed(changes) if !changes.is_empty() => {
+            ConfigChange::Changed(changes) if !changes.is_empty() => {
                 for change in changes {
                     let [stored, local] =
                         [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
@@ -160,7 +165,7 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
                     }));
                 }
             }
-            Change::New | Change::Same | Change::Changed(_) => {
+            ConfigChange::New | ConfigChange::Same | ConfigChange::Changed(_) => {
                 let dash = || "-".to_owned();
                 table.row([name.clone(), change_kind.to_owned(), dash(), dash(), dash()]);
             }

@@ -35,7 +35,7 @@ impl Explain {
         Connection::with(global, None, async |connection| {
             let explanation = match self.store.open_if_exists(global).await? {
                 Some(history) => {
-                    connection.admin.explain_with(&history, job, self.shard, at).await?
+                    connection.admin.explain_with_history(&history, job, self.shard, at).await?
                 }
                 None => connection.admin.explain(job, self.shard, at).await?,
             };
@@ -46,12 +46,12 @@ impl Explain {
                 let (due, next) =
                     (format_instant(explanation.due_at), format_instant(explanation.next_fire));
                 let at = format_instant(Some(explanation.at));
-                output::say(&format!("job {job} at {at}: last due {due}, next {next}"));
+                output::print_message(&format!("job {job} at {at}: last due {due}, next {next}"));
             }
-            let mut table = Table::new(["SHARD", "WEIGHT", "FINDING"]);
+            let mut table = Table::new(["SHARD", "SEVERITY", "FINDING"]);
             for finding in &explanation.findings {
                 let shard = finding.shard.map_or("-".to_owned(), |shard| shard.to_string());
-                table.row([shard, status_text(&finding.weight), finding.says.clone()]);
+                table.row([shard, status_text(&finding.severity), finding.message.clone()]);
                 if let Some(hint) = &finding.hint {
                     table.row([String::new(), String::new(), format!("hint: {hint}")]);
                 }

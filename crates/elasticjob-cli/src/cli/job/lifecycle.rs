@@ -1,7 +1,7 @@
 //! `job enable`, `disable`, `shutdown` and `remove`.
 
 use elasticjob::{
-    admin::{Stored, Switched},
+    admin::{ConfigUpdate, SwitchResult},
     job::JobName,
 };
 use serde_json::json;
@@ -78,12 +78,12 @@ fn print_switched(
     global: &Global,
     job: &JobName,
     became: &str,
-    switched: &Switched,
+    switched: &SwitchResult,
 ) -> Result<(), Error> {
-    let stored = match &switched.stored {
-        Stored::Written => "configuration updated, so that new servers follow it".to_owned(),
-        Stored::Same => "configuration unchanged".to_owned(),
-        Stored::Unreadable { problem } => {
+    let stored = match &switched.config {
+        ConfigUpdate::Written => "configuration updated, so that new servers follow it".to_owned(),
+        ConfigUpdate::Unchanged => "configuration unchanged".to_owned(),
+        ConfigUpdate::Unreadable { problem } => {
             format!("configuration unchanged, since it cannot be read: {problem}")
         }
     };

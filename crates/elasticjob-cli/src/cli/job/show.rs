@@ -1,7 +1,7 @@
 //! `job list`, `show` and `dump`.
 
 use elasticjob::{
-    admin::{Instance, JobDetails, JobSummary, RunsWith},
+    admin::{HandlerInfo, Instance, JobDetails, JobSummary},
     job::JobName,
 };
 use serde_json::{Value, json};
@@ -23,7 +23,9 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             if global.output == Format::Table
                 && let Some(problem) = &job.problem
             {
-                output::say(&format!("note: job {}: {problem}", job.name));
+                let hint = job.hint.as_ref().map(|hint| format!("; hint: {hint}"));
+                let hint = hint.unwrap_or_default();
+                output::print_message(&format!("note: job {}: {problem}{hint}", job.name));
             }
             table.row([
                 job.name.clone(),
@@ -35,7 +37,7 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             ]);
         }
         if jobs.is_empty() && global.output == Format::Table {
-            output::say(&format!("no jobs in {}", connection.registry.namespace()));
+            output::print_message(&format!("no jobs in {}", connection.registry.namespace()));
         }
         output::print(global.output, &table, &to_json(&jobs)?)
     })
@@ -82,11 +84,14 @@ fn facts(details: &JobDetails) -> Table {
     let mut fact = |name: &str, value: String| table.row([name.to_owned(), value]);
     fact("name", summary.name.clone());
     fact("status", status_text(&summary.status));
-    fact("type", runs_with(&summary.runs_with));
+    fact("type", runs_with(&summary.handler));
     fact("next run", format_instant(summary.next_fire));
     fact("leader", or_dash(details.leader.as_deref()));
     if let Some(problem) = &summary.problem {
         fact("problem", problem.clone());
+    }
+    if let Some(hint) = &summary.hint {
+        fact("hint", hint.clone());
     }
     if let Some(since) = details.resharding_since {
         fact("resharding since", format_instant(Some(since)));
@@ -132,13 +137,13 @@ fn count(job: &JobSummary) -> String {
     job.shards.map_or("-".to_owned(), |shards| shards.to_string())
 }
 
-fn runs_with(handler: &RunsWith) -> String {
+fn runs_with(handler: &HandlerInfo) -> String {
     match handler {
-        RunsWith::Script => "SCRIPT".to_owned(),
-        RunsWith::Http => "HTTP".to_owned(),
-        RunsWith::Class { class } => class.clone(),
-        RunsWith::Rust { handler: None } => "a Rust program".to_owned(),
-        RunsWith::Rust { handler: Some(handler) } => format!("a Rust program, {handler}"),
+        HandlerInfo::Script => "SCRIPT".to_owned(),
+        HandlerInfo::Http => "HTTP".to_owned(),
+        HandlerInfo::Class { class } => class.clone(),
+        HandlerInfo::Rust { handler: None } => "a Rust program".to_owned(),
+        HandlerInfo::Rust { handler: Some(handler) } => format!("a Rust program, {handler}"),
     }
 }
 

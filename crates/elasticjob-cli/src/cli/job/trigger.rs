@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, time::Duration};
 
-use elasticjob::{admin::Ask, job::JobName};
+use elasticjob::{admin::TriggerRequest, job::JobName};
 use serde_json::json;
 
 use super::wait::{AwaitedShard, RunWaiter};
@@ -52,7 +52,7 @@ pub(crate) struct Cancel {
 impl Trigger {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        let request = Ask {
+        let request = TriggerRequest {
             run: None,
             at: self.at.as_deref().map(parse_instant).transpose()?,
             shards: self.shards.iter().copied().collect(),
@@ -69,8 +69,8 @@ impl Trigger {
             };
             let triggered =
                 connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
-            for id in &triggered.waiting {
-                output::say(&format!(
+            for id in &triggered.already_pending {
+                output::print_message(&format!(
                     "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
                     triggered.run
                 ));
@@ -83,7 +83,7 @@ impl Trigger {
                 return output::print(global.output, &table, &to_json(&triggered)?);
             };
             if global.output == Format::Table {
-                output::say(&format!(
+                output::print_message(&format!(
                     "triggered {} to run {}",
                     join_names(&triggered.instances),
                     triggered.run
@@ -121,7 +121,7 @@ impl Cancel {
                 connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
-            for (id, shards) in &cancelled.asked {
+            for (id, shards) in &cancelled.requested {
                 rows.extend(shards.iter().map(|shard| (*shard, "cancel requested", id.as_str())));
             }
             for (shard, id) in &cancelled.not_cancellable {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Asked, Language, LastRun, LedgerChanges, RunState, Shard},
+    admin::{Language, LastRun, LedgerChanges, RunState, Shard, TriggerResponse},
     job::{Failover, JobName},
     runtime::{Clock, SystemClock},
 };
@@ -21,6 +21,7 @@ use crate::{
     error::{Code, Error},
     output,
 };
+use elasticjob::problem::Problem;
 
 pub(super) struct RunWaiter<'s> {
     job: &'s JobName,
@@ -64,7 +65,7 @@ impl<'s> RunWaiter<'s> {
     pub(super) async fn wait(
         mut self,
         connection: &Connection,
-        triggered: &Asked,
+        triggered: &TriggerResponse,
         timeout: Duration,
     ) -> Result<Vec<AwaitedShard>, Error> {
         let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
@@ -94,7 +95,7 @@ impl<'s> RunWaiter<'s> {
     fn waitable_shards(
         &self,
         shards: &[Shard],
-        triggered: &Asked,
+        triggered: &TriggerResponse,
     ) -> Result<BTreeMap<u32, ShardState>, Error> {
         let mut waitable = BTreeMap::new();
         for shard in shards {
@@ -107,22 +108,23 @@ impl<'s> RunWaiter<'s> {
                 "it is disabled".to_owned()
             } else if shard.language == Some(Language::Java) {
                 format!("{owner} is a Java instance, which has no ledger")
-            } else if triggered.waiting.iter().any(|id| id == owner) {
+            } else if triggered.already_pending.iter().any(|id| id == owner) {
                 format!("{owner} runs it under an earlier trigger")
             } else {
                 waitable.insert(item, ShardState::Pending);
                 continue;
             };
-            output::say(&format!("note: shard {item} is not waited for: {reason}"));
+            output::print_message(&format!("note: shard {item} is not waited for: {reason}"));
         }
         if waitable.is_empty() {
             return Err(Error::new(
                 Code::Refused,
                 format!(
-                    "job {} was triggered, but it has no shard that can be waited for; hint: trigger it without --wait",
+                    "job {} was triggered, but it has no shard that can be waited for",
                     self.job
                 ),
-            ));
+            )
+            .with_hint("trigger it without --wait"));
         }
         Ok(waitable)
     }
@@ -195,28 +197,30 @@ impl AwaitedShard {
 
     /// An error for every shard that did not succeed.
     pub(super) fn check_all(job: &JobName, ended: &[Self], timeout: Duration) -> Result<(), Error> {
-        let mut texts = Vec::new();
+        let mut problems = Vec::new();
         for Self { item, end } in ended {
-            texts.push(match end {
+            let shard = format!("shard {item} of job {job}");
+            problems.push(match end {
                 ShardState::Ended(page) if page.state == RunState::Done => continue,
-                ShardState::Ended(page) if page.state == RunState::Lost => format!(
-                    "shard {item} of job {job} is lost: its instance is gone; hint: with failover another instance takes it over"
-                ),
-                ShardState::Ended(_) => format!(
-                    "shard {item} of job {job} failed; hint: see the logs of its handler"
-                ),
-                ShardState::Overwritten => format!(
-                    "the outcome of shard {item} of job {job} is unknown: the next run has already started"
-                ),
-                ShardState::Pending | ShardState::Started(_) => format!(
-                    "shard {item} of job {job} has not ended within {timeout:?}; hint: elasticjob job explain {job} --shard {item}"
-                ),
+                ShardState::Ended(page) if page.state == RunState::Lost => {
+                    Problem::new(format!("{shard} is lost: its instance is gone"))
+                        .with_hint("with failover another instance takes it over")
+                }
+                ShardState::Ended(_) => {
+                    Problem::new(format!("{shard} failed")).with_hint("see the logs of its handler")
+                }
+                ShardState::Overwritten => Problem::new(format!(
+                    "the outcome of {shard} is unknown: the next run has already started"
+                )),
+                ShardState::Pending | ShardState::Started(_) => {
+                    Problem::new(format!("{shard} has not ended within {timeout:?}"))
+                        .with_hint(format!("elasticjob job explain {job} --shard {item}"))
+                }
             });
         }
-        if texts.is_empty() {
+        if problems.is_empty() {
             return Ok(());
         }
-        let problems = texts.iter().map(elasticjob::problem::Problem::new).collect();
         Err(Error { code: Code::RunFailed, problems })
     }
 }
@@ -240,8 +244,8 @@ mod tests {
             running: None,
             is_taken_over: false,
             taken_over_by: None,
-            waits_for_failover: false,
-            is_misfired: false,
+            awaits_failover: false,
+            has_misfire_mark: false,
             is_disabled: false,
             last_run: Some(LastRun {
                 run_id: Some(run.to_owned()),

@@ -200,7 +200,7 @@ impl Provider {
             parse_json(&url, &self.fetch(&url, self.client.get(&url)).await?.1)?;
         if endpoints.issuer != *issuer {
             return Err(format!(
-                "the provider at {issuer} calls itself {:?}; hint: oidc.issuer must be exactly that",
+                "the provider at {issuer} calls itself {:?}; oidc.issuer must be exactly that",
                 endpoints.issuer
             ));
         }
@@ -284,9 +284,9 @@ impl Provider {
     async fn fetch(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
         match self.send(url, request).await? {
             (true, bytes) => Ok((true, bytes)),
-            (false, _) => Err(format!(
-                "{url} did not answer like an OpenID provider; hint: is oidc.issuer right?"
-            )),
+            (false, _) => {
+                Err(format!("{url} did not answer like an OpenID provider; is oidc.issuer right?"))
+            }
         }
     }
 

@@ -226,10 +226,8 @@ impl LoginOutcome {
 
 fn oidc(app: &AppState) -> Result<&Oidc, Problem> {
     app.oidc.as_ref().ok_or_else(|| {
-        Problem::new(
-            Code::NotFound,
-            "no OpenID Connect provider is configured; hint: [oidc] in the configuration file",
-        )
+        Problem::new(Code::NotFound, "no OpenID Connect provider is configured")
+            .with_hint("[oidc] in the configuration file")
     })
 }
 

@@ -71,20 +71,20 @@ impl TryFrom<OidcFile> for Settings {
             check_url("redirectBase", base)?;
         }
         if file.client_id.is_empty() {
-            return Err(ConsoleError::setting(
-                "oidc.clientId is empty; hint: the provider issues it",
-            ));
+            return Err(
+                ConsoleError::setting("oidc.clientId is empty").with_hint("the provider issues it")
+            );
         }
         if file.roles.values().all(Roles::is_empty) {
-            return Err(ConsoleError::setting(
-                "oidc.roles grants no role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
-            ));
+            return Err(ConsoleError::setting("oidc.roles grants no role")
+                .with_hint("[oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }"));
         }
         let client_secret = match (file.client_secret, file.client_secret_file) {
             (Some(_), Some(_)) => {
                 return Err(ConsoleError::setting(
-                    "oidc.clientSecret and oidc.clientSecretFile are both set; hint: remove one",
-                ));
+                    "oidc.clientSecret and oidc.clientSecretFile are both set",
+                )
+                .with_hint("remove one"));
             }
             (Some(secret), None) => Some(secret),
             (None, Some(path)) => {
@@ -119,7 +119,7 @@ impl TryFrom<OidcFile> for Settings {
 fn check_url(key: &str, text: &str) -> Result<(), ConsoleError> {
     let invalid = |problem: &str| {
         let hint = "https://login.example.com, and http:// for this machine alone";
-        ConsoleError::setting(format!("oidc.{key} {text:?}: {problem}; hint: {hint}"))
+        ConsoleError::setting(format!("oidc.{key} {text:?}: {problem}")).with_hint(hint)
     };
     let url: Url = text.parse().map_err(|_| invalid("not a URL"))?;
     // Serving the console itself by http is the operator's decision; a warning is printed at startup.

@@ -46,7 +46,7 @@ pub(super) enum TokenError {
     Audience,
     /// Expired, or not valid yet.
     #[error(
-        "the id token is expired or not yet valid; hint: do the clocks of console and provider agree?"
+        "the id token is expired or not yet valid; do the clocks of console and provider agree?"
     )]
     Time,
     #[error("the id token belongs to another login")]

@@ -4,28 +4,28 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 type Headers = Record<string, string>;
 
 let csrfToken = "";
-let onSessionOver: () => void = () => {};
+let sessionExpired: () => void = () => {};
 
-/** Every change carries this, so that no other site can make one. */
-export function rememberCsrf(token: string) {
+/** Every change carries the token, so that other sites cannot send changes. */
+export function setCsrfToken(token: string) {
   csrfToken = token;
 }
 
-/** What happens when the server no longer knows us. */
-export function whenSessionIsOver(then: () => void) {
-  onSessionOver = then;
+/** Sets the handler for responses that reject the session. */
+export function onSessionExpired(then: () => void) {
+  sessionExpired = then;
 }
 
-export async function ask<T>(
+export async function request<T>(
   method: Method,
   path: string,
   body?: unknown,
   headers: Headers = {},
 ): Promise<T> {
-  return (await exchange<T>(method, path, body, headers)).data;
+  return (await requestWithEtag<T>(method, path, body, headers)).data;
 }
 
-export async function exchange<T>(
+export async function requestWithEtag<T>(
   method: Method,
   path: string,
   body?: unknown,
@@ -34,8 +34,8 @@ export async function exchange<T>(
   const response = await send(method, path, body, headers);
   const text = await response.text();
   if (!response.ok) {
-    const problem = problemOf(response, text);
-    if (problem.code === "notAuthenticated" && path !== "/login") onSessionOver();
+    const problem = parseProblem(response, text);
+    if (problem.code === "notAuthenticated" && path !== "/login") sessionExpired();
     throw problem;
   }
   const isJson = response.headers.get("content-type")?.includes("json") ?? false;
@@ -60,10 +60,10 @@ async function send(method: Method, path: string, body: unknown, headers: Header
   }
 }
 
-function problemOf(response: Response, text: string): Problem {
+function parseProblem(response: Response, text: string): Problem {
   const retryAfter = Number(response.headers.get("retry-after")) || undefined;
   try {
-    const told = JSON.parse(text) as {
+    const body = JSON.parse(text) as {
       code?: string;
       detail?: string;
       title?: string;
@@ -72,10 +72,10 @@ function problemOf(response: Response, text: string): Problem {
     };
     return new Problem(
       response.status,
-      told.code ?? "internal",
-      told.detail ?? told.title ?? response.statusText,
-      told.hint,
-      told.field,
+      body.code ?? "internal",
+      body.detail ?? body.title ?? response.statusText,
+      body.hint,
+      body.field,
       retryAfter,
     );
   } catch {
@@ -83,13 +83,15 @@ function problemOf(response: Response, text: string): Problem {
   }
 }
 
-/** A query string of what is said; what is empty is left out. */
-export function query(asked: Record<string, string | number | boolean | undefined | null>): string {
-  const said = Object.entries(asked).filter(
+/** Builds a query string from the parameters that have a value. */
+export function queryString(
+  parameters: Record<string, string | number | boolean | undefined | null>,
+): string {
+  const entries = Object.entries(parameters).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
   );
-  if (said.length === 0) return "";
-  return `?${new URLSearchParams(said.map(([key, value]) => [key, String(value)]))}`;
+  if (entries.length === 0) return "";
+  return `?${new URLSearchParams(entries.map(([key, value]) => [key, String(value)]))}`;
 }
 
-export const segment = encodeURIComponent;
+export const encodeSegment = encodeURIComponent;

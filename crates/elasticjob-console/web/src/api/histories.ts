@@ -1,21 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 
-import { ask } from "./client";
+import { request } from "./client";
+import type { HistoryStore } from "./types";
 
-/** Where the history of a registry is kept. */
-export interface History {
-  registry: string;
-  url: string;
-  isOpen: boolean;
-  problem: string | null;
-  isAdded: boolean;
-}
-
-export const HISTORIES = ["histories"] as const;
+export const HISTORIES_KEY = ["histories"] as const;
 
 export const useHistories = () =>
   useQuery({
-    queryKey: HISTORIES,
-    queryFn: () => ask<History[]>("GET", "/histories"),
+    queryKey: HISTORIES_KEY,
+    queryFn: () => request<HistoryStore[]>("GET", "/histories"),
     refetchInterval: 15_000,
   });

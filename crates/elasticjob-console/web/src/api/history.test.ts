@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 
-import { type JobFigures, type Run, withRuns } from "./history";
+import { mergeRuns } from "./history";
+import type { JobFigures, Run } from "./types";
 
-/** As much of a run as the rows of a list show. */
+/** A run with the properties that a list row shows. */
 const run = (jobName: string, second: number, state: Run["state"] = "done") =>
   ({
     runId: `${jobName}/${second}`,
@@ -20,10 +21,10 @@ const of = (jobName: string, ...lastRuns: Run[]): JobFigures => ({
   lastRuns,
 });
 
-test("a run that is heard of is put in where it belongs, once", () => {
+test("a changed run is inserted once, in order of start", () => {
   const before = [of("a", run("a", 20, "running"), run("a", 10)), of("b", run("b", 10))];
 
-  const after = withRuns(before, [run("a", 30, "running"), run("a", 20, "failed")]);
+  const after = mergeRuns(before, [run("a", 30, "running"), run("a", 20, "failed")]);
 
   expect(after[0]?.lastRuns.map((each) => [each.runId, each.state])).toEqual([
     ["a/30", "running"],
@@ -33,16 +34,16 @@ test("a run that is heard of is put in where it belongs, once", () => {
   expect(after[1]).toBe(before[1]);
 });
 
-test("runs of jobs that are not shown change nothing", () => {
+test("runs of unlisted jobs are ignored", () => {
   const before = [of("a", run("a", 10))];
 
-  expect(withRuns(before, [run("z", 20)])).toBe(before);
+  expect(mergeRuns(before, [run("z", 20)])).toBe(before);
 });
 
-test("the oldest make room", () => {
+test("the oldest runs are dropped", () => {
   const many = Array.from({ length: 20 }, (_, index) => run("a", 100 - index));
 
-  const [after] = withRuns([of("a", ...many)], [run("a", 101)]);
+  const [after] = mergeRuns([of("a", ...many)], [run("a", 101)]);
 
   expect(after?.lastRuns).toHaveLength(20);
   expect(after?.lastRuns[0]?.runId).toBe("a/101");

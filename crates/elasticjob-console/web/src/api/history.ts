@@ -1,176 +1,93 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, query } from "./client";
+import { queryString, request } from "./client";
 import { Problem } from "./problem";
-import { atJob, atRegistry, keys } from "./queries";
+import { jobPath, queryKeys, registryPath } from "./queries";
+import type { Buckets, JobFigures, LastRun, Matrix, Run } from "./types";
 
-/** How a run stands. */
-export type Outcome = "running" | "done" | "failed" | "cancelled";
-
-/** How a shard of it stands, or an attempt. */
-export type HistoryState = Outcome | "timed_out" | "fenced" | "lost";
-
-/** A run, as it is listed and as it is told of when it is new, or changed. */
-export interface Run {
-  runId: string;
-  jobName: string;
-  state: Outcome;
-  source: "schedule" | "trigger";
-  triggeredBy: string | null;
-  dueAt: string | null;
-  startedAt: string | null;
-  endedAt: string | null;
-  durationMs: number | null;
-  latenessMs: number | null;
-  shardingTotalCount: number | null;
-  shards: number;
-  done: number;
-  failed: number;
-  attempts: number;
-  failure: string | null;
-  traceId: string | null;
-  /** What it was given instead of the job's own; nothing if that is not recorded. */
-  parameter?: string | null;
-}
-
-/** A shard of a run. */
-export interface RunItem {
-  item: number;
-  state: HistoryState;
-  attempts: number;
-  reason: string | null;
-  instance: string | null;
-  startedAt: string | null;
-  endedAt: string | null;
-  durationMs: number | null;
-}
-
-export type LastRun = Pick<Run, "runId" | "state" | "startedAt" | "durationMs" | "latenessMs">;
-
-export interface Percentiles {
-  p50: number;
-  p95: number;
-  p99: number;
-}
-
-export interface JobFigures {
-  jobName: string;
-  figures: {
-    runs: number;
-    done: number;
-    failed: number;
-    cancelled: number;
-    running: number;
-    successPermille: number | null;
-    durationMs: Percentiles | null;
-    latenessMs: Percentiles | null;
-    lastRun: string | null;
-    lastSuccess: string | null;
-  } | null;
-  /** The newest first. */
-  lastRuns: LastRun[];
-}
-
-export interface Buckets {
-  from: string | null;
-  to: string;
-  bucketMs: number;
-  items: {
-    from: string;
-    state: Outcome;
-    runs: number;
-    longestMs: number | null;
-    latestMs: number | null;
-  }[];
-}
-
-export interface PastRound {
-  run: Run;
-  items: RunItem[];
-}
-
-/** Where what was is kept in the cache. */
-export const pastKeys = {
-  buckets: (registry: string) => [...keys.of(registry), "buckets"] as const,
-  figures: (registry: string) => [...keys.of(registry), "figures"] as const,
-  job: (registry: string, job: string) => [...keys.of(registry), "past", job] as const,
+/** Cache keys of queries to the history store. */
+export const historyKeys = {
+  buckets: (registry: string) => [...queryKeys.of(registry), "buckets"] as const,
+  figures: (registry: string) => [...queryKeys.of(registry), "figures"] as const,
+  job: (registry: string, job: string) => [...queryKeys.of(registry), "past", job] as const,
 };
 
-/** A registry without history has none a moment later; whoever adds one reloads the page. */
-export const isWithoutHistory = (error: unknown) =>
+/** The registry has no history store. Retrying is useless: adding one invalidates the queries of the registry. */
+export const isNoHistoryError = (error: unknown) =>
   error instanceof Problem && error.code === "noHistory";
 
-/** Looks again by itself, unless there is nothing to look at. */
-const every = (milliseconds: number) => (found: { state: { error: unknown } }) =>
-  isWithoutHistory(found.state.error) ? false : milliseconds;
+/** Refetch interval of a history query; it stops if the registry has no history store. */
+const refetchEvery = (milliseconds: number) => (query: { state: { error: unknown } }) =>
+  isNoHistoryError(query.state.error) ? false : milliseconds;
 
-/** Runs over time: so many pieces of this length, the last of them not over yet. */
+/** Runs per bucket: `count` buckets of `bucketMs`, the last of which contains the current time. */
 export const useBuckets = (registry: string, count: number, bucketMs: number, job?: string) =>
   useQuery({
-    queryKey: [...pastKeys.buckets(registry), count, bucketMs, job ?? ""],
+    queryKey: [...historyKeys.buckets(registry), count, bucketMs, job ?? ""],
     queryFn: () => {
-      // Pieces begin at multiples of their length.
+      // Buckets start at multiples of their length.
       const last = Math.floor(Date.now() / bucketMs) * bucketMs;
       const from = new Date(last - (count - 1) * bucketMs).toISOString();
-      return ask<Buckets>(
+      return request<Buckets>(
         "GET",
-        `${atRegistry(registry)}/buckets${query({ from, bucketMs, job })}`,
+        `${registryPath(registry)}/buckets${queryString({ from, bucketMs, job })}`,
       );
     },
-    refetchInterval: every(15_000),
+    refetchInterval: refetchEvery(15_000),
   });
 
-/** How many of its last runs are shown of each job. */
-const LAST = 20;
+/** Runs shown for each job in the list. */
+const LAST_RUNS = 20;
 
-/** Everything that a page of the list shows of what was, in one request. */
+/** The history figures of all jobs on a page of the list, in one request. */
 export const useFigures = (registry: string, jobs: string[]) => {
-  // Another order is not another question.
+  // Sorted, so that reordering the list does not change the cache key.
   const names = [...jobs].sort();
   return useQuery({
-    queryKey: [...pastKeys.figures(registry), names],
+    queryKey: [...historyKeys.figures(registry), names],
     queryFn: () => {
-      const asked = new URLSearchParams(names.map((name) => ["job", name]));
-      asked.set("last", String(LAST));
-      return ask<JobFigures[]>("GET", `${atRegistry(registry)}/figures?${asked}`);
+      const parameters = new URLSearchParams(names.map((name) => ["job", name]));
+      parameters.set("last", String(LAST_RUNS));
+      return request<JobFigures[]>("GET", `${registryPath(registry)}/figures?${parameters}`);
     },
     enabled: names.length > 0,
     staleTime: 10_000,
     placeholderData: keepPreviousData,
-    refetchInterval: every(30_000),
+    refetchInterval: refetchEvery(30_000),
   });
 };
 
 export const useJobFigures = (registry: string, job: string, last: number) =>
   useQuery({
-    queryKey: [...pastKeys.job(registry, job), "figures", last],
-    queryFn: () => ask<JobFigures>("GET", `${atJob(registry, job)}/figures${query({ last })}`),
-    refetchInterval: every(30_000),
+    queryKey: [...historyKeys.job(registry, job), "figures", last],
+    queryFn: () =>
+      request<JobFigures>("GET", `${jobPath(registry, job)}/figures${queryString({ last })}`),
+    refetchInterval: refetchEvery(30_000),
   });
 
 export const useMatrix = (registry: string, job: string, limit: number) =>
   useQuery({
-    queryKey: [...pastKeys.job(registry, job), "matrix", limit],
+    queryKey: [...historyKeys.job(registry, job), "matrix", limit],
     queryFn: () =>
-      ask<{ rounds: PastRound[] }>("GET", `${atJob(registry, job)}/matrix${query({ limit })}`),
-    refetchInterval: every(30_000),
+      request<Matrix>("GET", `${jobPath(registry, job)}/matrix${queryString({ limit })}`),
+    refetchInterval: refetchEvery(30_000),
   });
 
-/** Figures with the runs that were heard of put in; those of other jobs change nothing. */
-export function withRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
+/** Inserts changed runs into the figures of their jobs. Runs of jobs that are not listed are ignored. */
+export function mergeRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
   const byJob = new Map<string, Run[]>();
   for (const run of runs) byJob.set(run.jobName, [...(byJob.get(run.jobName) ?? []), run]);
   if (!figures.some((each) => byJob.has(each.jobName))) return figures;
   return figures.map((each) => {
-    const heard = byJob.get(each.jobName);
-    if (!heard) return each;
-    const ids = new Set(heard.map((run) => run.runId));
-    const lastRuns = [...heard, ...each.lastRuns.filter((run) => !ids.has(run.runId))]
-      .sort((a, b) => begun(b) - begun(a))
-      .slice(0, LAST);
+    const changed = byJob.get(each.jobName);
+    if (!changed) return each;
+    const ids = new Set(changed.map((run) => run.runId));
+    const lastRuns = [...changed, ...each.lastRuns.filter((run) => !ids.has(run.runId))]
+      .sort((a, b) => startTime(b) - startTime(a))
+      .slice(0, LAST_RUNS);
     return { ...each, lastRuns };
   });
 }
 
-/** What has not begun is the newest. */
-const begun = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);
+/** A run that has not started counts as the newest. */
+const startTime = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);

@@ -1,8 +1,8 @@
 import { QueryClient } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { standIn, Told } from "./heard.testing";
-import { follow, withRows } from "./live";
+import { FakeEventSource, stubBrowser } from "./fakeEventSource.testing";
+import { mergeRows, subscribe } from "./live";
 import type { JobRow, JobsPage } from "./types";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -16,47 +16,47 @@ const row = (jobName: string, status: JobRow["status"] = "OK", runningCount = 0)
 
 const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPage;
 
-/** Somebody who follows the registry `r`; what is asked for again is written down. */
-function follower() {
-  const seen = standIn();
+/** Subscribes to the registry `r` and records the cache keys that are refetched. */
+function startSubscription() {
+  const browser = stubBrowser();
   const client = new QueryClient();
-  const asked: (readonly unknown[] | undefined)[] = [];
+  const refetched: (readonly unknown[] | undefined)[] = [];
   vi.spyOn(client, "invalidateQueries").mockImplementation((filters) => {
-    asked.push(filters?.queryKey);
+    refetched.push(filters?.queryKey);
     return Promise.resolve();
   });
-  const lines: string[] = [];
-  const end = follow(client, "r", (line) => lines.push(line));
+  const connections: string[] = [];
+  const end = subscribe(client, "r", (connection) => connections.push(connection));
   const connect = () => {
-    Told.open[0]?.onopen?.();
-    Told.open[0]?.say("connection", { isConnected: true });
+    FakeEventSource.open[0]?.onopen?.();
+    FakeEventSource.open[0]?.emit("connection", { isConnected: true });
   };
   connect();
-  const say = (name: string, data: unknown) => Told.open[0]?.say(name, data);
-  return { ...seen, client, asked, lines, connect, say, end };
+  const emit = (name: string, data: unknown) => FakeEventSource.open[0]?.emit(name, data);
+  return { ...browser, client, refetched, connections, connect, emit, end };
 }
 
-test("what happened while nobody looked is looked at again", () => {
-  const { see, connect, asked, end } = follower();
+test("everything is refetched when a hidden page becomes visible", () => {
+  const { setVisible, connect, refetched, end } = startSubscription();
   vi.advanceTimersByTime(10_000);
-  expect(asked).toEqual([]);
+  expect(refetched).toEqual([]);
 
-  see(false);
-  see(true);
+  setVisible(false);
+  setVisible(true);
   connect();
   vi.advanceTimersByTime(1_000);
 
-  expect(asked).toEqual([["r", "r"]]);
+  expect(refetched).toEqual([["r", "r"]]);
   end();
 });
 
-test("what runs in a job is seen in its row at once, and in no other", () => {
-  const { client, say, end } = follower();
+test("a shards event updates the counts of its job only", () => {
+  const { client, emit, end } = startSubscription();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b", "OK", 1));
   client.setQueryData(key, before);
 
-  say("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
+  emit("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
   vi.advanceTimersByTime(300);
 
   const after = client.getQueryData<JobsPage>(key);
@@ -65,39 +65,39 @@ test("what runs in a job is seen in its row at once, and in no other", () => {
   end();
 });
 
-test("what else a row shows of its shards is asked for, at a pace", () => {
-  const { say, asked, end } = follower();
+test("shards events refetch the list at a limited rate", () => {
+  const { emit, refetched, end } = startSubscription();
   for (let tick = 0; tick < 100; tick += 1) {
-    say("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
+    emit("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
     vi.advanceTimersByTime(100);
   }
 
-  const lists = asked.filter((key) => key?.[2] === "jobs");
+  const lists = refetched.filter((key) => key?.[2] === "jobs");
   expect(lists.length).toBeGreaterThanOrEqual(2);
   expect(lists.length).toBeLessThanOrEqual(3);
   end();
 });
 
-test("however often there is too much to tell, everything is asked for every five seconds at most", () => {
-  const { say, asked, end } = follower();
+test("reload events refetch everything at most every five seconds", () => {
+  const { emit, refetched, end } = startSubscription();
   for (let second = 0; second < 20; second += 1) {
-    say("reload", {});
+    emit("reload", {});
     vi.advanceTimersByTime(1_000);
   }
 
-  const everything = asked.filter((key) => key?.length === 2);
+  const everything = refetched.filter((key) => key?.length === 2);
   expect(everything.length).toBeGreaterThanOrEqual(4);
   expect(everything.length).toBeLessThanOrEqual(5);
   end();
 });
 
-test("a job that changed is put in where it stands, and the rest of the page stays", () => {
-  const { client, say, end } = follower();
+test("a job event replaces its row and keeps the others", () => {
+  const { client, emit, end } = startSubscription();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b"));
   client.setQueryData(key, before);
 
-  say("job", { jobName: "b", job: row("b", "DISABLED") });
+  emit("job", { jobName: "b", job: row("b", "DISABLED") });
   vi.advanceTimersByTime(300);
 
   const after = client.getQueryData<JobsPage>(key);
@@ -106,14 +106,14 @@ test("a job that changed is put in where it stands, and the rest of the page sta
   end();
 });
 
-test("a job that is gone is taken away, and the page is asked for again", () => {
-  const after = withRows(page(row("a"), row("b")), new Map([["a", null]]));
+test("a removed job is deleted from the page and makes it stale", () => {
+  const after = mergeRows(page(row("a"), row("b")), new Map([["a", null]]));
 
   expect(after.page.items.map((each) => each.jobName)).toEqual(["b"]);
   expect(after.isStale).toBe(true);
 });
 
-test("another status, or a job of another page, makes the page stale", () => {
-  expect(withRows(page(row("a")), new Map([["a", row("a", "CRASHED")]])).isStale).toBe(true);
-  expect(withRows(page(row("a")), new Map([["z", row("z")]])).isStale).toBe(true);
+test("a new status or an unlisted job makes the page stale", () => {
+  expect(mergeRows(page(row("a")), new Map([["a", row("a", "CRASHED")]])).isStale).toBe(true);
+  expect(mergeRows(page(row("a")), new Map([["z", row("z")]])).isStale).toBe(true);
 });

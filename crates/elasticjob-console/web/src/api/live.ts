@@ -1,102 +1,104 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
-import { type JobFigures, pastKeys, type Run, withRuns } from "./history";
-import { paced } from "./paced";
-import { atRegistry, keys } from "./queries";
-import { listen } from "./stream";
-import type { JobRow, JobsPage } from "./types";
+import { openStream } from "./eventStream";
+import { historyKeys, mergeRuns } from "./history";
+import { queryKeys, registryPath } from "./queries";
+import { throttle } from "./throttle";
+import type { JobFigures, JobRow, JobsPage, Run } from "./types";
 
-export type Line = "connecting" | "live" | "registryDown" | "lost";
+export type ConnectionState = "connecting" | "live" | "registryDown" | "lost";
 
-/** How long changes are gathered before the page is drawn anew. */
-const GATHER = 250;
-/** How long what the server has to count is left alone between two looks. */
-const COUNTED = 2_000;
-const LISTED = 5_000;
-const RATED = 30_000;
+/** Changes are collected for this long (ms) before the page is updated. */
+const FLUSH_DELAY = 250;
+/** Minimum intervals (ms) between refetches of data that the server computes: counts, lists, success rates. */
+const COUNTS_INTERVAL = 2_000;
+const LISTS_INTERVAL = 5_000;
+const RATES_INTERVAL = 30_000;
 
-/** What goes on in a job, as it is told when that changes. */
-interface Bustle {
+/** The event `shards`: which shards of a job run or await failover. */
+interface ShardActivity {
   jobName: string;
   runningItems: number[];
   waitingForFailoverItems: number[];
 }
 
-/** Hears what changes in a registry, and keeps what is shown up to date. */
-export function useLive(registry: string): Line {
+/** Keeps the cached data of a registry up to date with the server's events. */
+export function useLive(registry: string): ConnectionState {
   const client = useQueryClient();
-  const [line, setLine] = useState<Line>("connecting");
+  const [connection, setConnection] = useState<ConnectionState>("connecting");
   useEffect(() => {
-    const end = follow(client, registry, setLine);
+    const end = subscribe(client, registry, setConnection);
     return () => {
       end();
-      setLine("connecting");
+      setConnection("connecting");
     };
   }, [client, registry]);
-  return line;
+  return connection;
 }
 
-/** Puts what is heard of a registry where it is shown, until what it returns is called. */
-export function follow(
+/** Applies the events of a registry to the cache. Returns a function that ends the subscription. */
+export function subscribe(
   client: QueryClient,
   registry: string,
-  setLine: (line: Line) => void,
+  setConnection: (connection: ConnectionState) => void,
 ): () => void {
-  const heard = new Gathered(client, registry);
+  const changes = new ChangeBuffer(client, registry);
   let wasOpen = false;
-  let wasAway = false;
-  const end = listen(`${atRegistry(registry)}/events`, {
-    on: {
+  let wasInterrupted = false;
+  const end = openStream(`${registryPath(registry)}/events`, {
+    onEvent: {
       connection: (data) => {
         const { isConnected } = data as { isConnected: boolean };
-        setLine(isConnected ? "live" : "registryDown");
-        // There is no replay: what happened in between is looked at again.
-        if (wasAway) heard.reload();
-        wasAway = !isConnected;
+        setConnection(isConnected ? "live" : "registryDown");
+        // Missed events are not replayed, so everything is refetched after an interruption.
+        if (wasInterrupted) changes.reload();
+        wasInterrupted = !isConnected;
       },
-      job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
-      shards: (data) => heard.shards(data as Bustle),
-      run: (data) => heard.run(data as Run),
-      reload: () => heard.reload(),
+      job: (data) => changes.job(data as { jobName: string; job: JobRow | null }),
+      shards: (data) => changes.shards(data as ShardActivity),
+      run: (data) => changes.run(data as Run),
+      reload: () => changes.reload(),
     },
-    opened: () => {
-      wasAway ||= wasOpen;
+    onOpen: () => {
+      wasInterrupted ||= wasOpen;
       wasOpen = true;
     },
-    lost: () => setLine("lost"),
+    onLost: () => setConnection("lost"),
   });
   return () => {
     end();
-    heard.close();
+    changes.close();
   };
 }
 
-class Gathered {
+class ChangeBuffer {
   private rows = new Map<string, JobRow | null>();
-  private bustles = new Map<string, Bustle>();
+  private activities = new Map<string, ShardActivity>();
   private runs = new Map<string, Run>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isStale = false;
-  /** Counts and orders are the server's: they are asked for again, not too often. */
-  private lists = paced(COUNTED, () => {
-    this.again(keys.overview(this.registry));
-    if (this.isStale) this.again(keys.jobs(this.registry));
+  /** The server computes counts and sort order, so they are refetched. */
+  private lists = throttle(COUNTS_INTERVAL, () => {
+    this.refetch(queryKeys.overview(this.registry));
+    if (this.isStale) this.refetch(queryKeys.jobs(this.registry));
     this.isStale = false;
   });
-  /** Whatever else a row shows of its shards, and which rows a search finds. */
-  private signs = paced(LISTED, () => this.again(keys.jobs(this.registry)));
-  /** A busy registry says every second that there is too much to tell. The doctor is asked by people alone: it writes. */
-  private everything = paced(LISTED, () => {
+  /** Shard counts in a row that events do not carry, and the rows that match a search. */
+  private badges = throttle(LISTS_INTERVAL, () => this.refetch(queryKeys.jobs(this.registry)));
+  /** A busy registry sends `reload` every second. The doctor writes to the registry, so only a user may start it. */
+  private everything = throttle(LISTS_INTERVAL, () => {
     void this.client.invalidateQueries({
-      queryKey: keys.of(this.registry),
+      queryKey: queryKeys.of(this.registry),
       predicate: ({ queryKey }) => queryKey[2] !== "doctor",
     });
   });
-  private runList = paced(COUNTED, () => this.again(keys.runs(this.registry)));
-  /** How often a week went well changes slowly. */
-  private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
-  private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
+  private runList = throttle(COUNTS_INTERVAL, () => this.refetch(queryKeys.runs(this.registry)));
+  /** The success rate of a week changes slowly. */
+  private rates = throttle(RATES_INTERVAL, () => this.refetch(historyKeys.figures(this.registry)));
+  private charts = throttle(COUNTS_INTERVAL, () =>
+    this.refetch(historyKeys.buckets(this.registry)),
+  );
 
   constructor(
     private client: QueryClient,
@@ -105,86 +107,86 @@ class Gathered {
 
   job({ jobName, job }: { jobName: string; job: JobRow | null }) {
     this.rows.set(jobName, job);
-    this.later();
+    this.scheduleFlush();
   }
 
-  shards(bustle: Bustle) {
-    this.bustles.set(bustle.jobName, bustle);
-    this.later();
+  shards(activity: ShardActivity) {
+    this.activities.set(activity.jobName, activity);
+    this.scheduleFlush();
   }
 
   run(run: Run) {
     this.runs.set(run.runId, run);
-    this.later();
+    this.scheduleFlush();
   }
 
   reload() {
-    this.everything.soon();
+    this.everything.schedule();
   }
 
   close() {
     clearTimeout(this.timer);
-    const { lists, signs, everything, runList, rates, charts } = this;
-    for (const look of [lists, signs, everything, runList, rates, charts]) look.stop();
+    const { lists, badges, everything, runList, rates, charts } = this;
+    for (const throttled of [lists, badges, everything, runList, rates, charts]) throttled.cancel();
   }
 
-  private later() {
+  private scheduleFlush() {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       this.flush();
-    }, GATHER);
+    }, FLUSH_DELAY);
   }
 
   private flush() {
-    const { client, registry, rows, bustles, runs } = this;
+    const { client, registry, rows, activities, runs } = this;
     this.rows = new Map();
-    this.bustles = new Map();
+    this.activities = new Map();
     this.runs = new Map();
     if (runs.size > 0) this.flushRuns([...runs.values()]);
-    if (rows.size === 0 && bustles.size === 0) return;
-    client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
+    if (rows.size === 0 && activities.size === 0) return;
+    client.setQueriesData<JobsPage>({ queryKey: queryKeys.jobs(registry) }, (page) => {
       if (!page) return page;
-      const next = withRows(page, rows);
+      const next = mergeRows(page, rows);
       this.isStale ||= next.isStale;
-      return withBustle(next.page, bustles);
+      return mergeActivity(next.page, activities);
     });
-    // Thousands may have changed of which one is shown: what is shown is looked through, once.
-    const [, , shards] = keys.shards(registry, "");
-    const [, , job] = keys.job(registry, "");
+    // Thousands of jobs may have changed while one is shown, so this walks the cached queries once instead of the changes.
+    const [, , shards] = queryKeys.shards(registry, "");
+    const [, , job] = queryKeys.job(registry, "");
     void client.invalidateQueries({
-      queryKey: keys.of(registry),
+      queryKey: queryKeys.of(registry),
       predicate: ({ queryKey: [, , kind, name, ...more] }) =>
-        (kind === shards && (rows.has(String(name)) || bustles.has(String(name)))) ||
+        (kind === shards && (rows.has(String(name)) || activities.has(String(name)))) ||
         (kind === job && rows.has(String(name)) && more.length === 0),
     });
-    if (bustles.size > 0) this.signs.soon();
-    this.lists.soon();
+    if (activities.size > 0) this.badges.schedule();
+    this.lists.schedule();
   }
 
-  /** A run is put into the lists that show it; what is counted is asked for again. */
+  /** Inserts runs into the cached lists and refetches what the server computes from them. */
   private flushRuns(runs: Run[]) {
     const { client, registry } = this;
-    client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
-      figures ? withRuns(figures, runs) : figures,
+    client.setQueriesData<JobFigures[]>({ queryKey: historyKeys.figures(registry) }, (figures) =>
+      figures ? mergeRuns(figures, runs) : figures,
     );
     for (const job of new Set(runs.map((run) => run.jobName))) {
-      this.again(pastKeys.job(registry, job));
+      this.refetch(historyKeys.job(registry, job));
     }
-    for (const { runId } of runs) this.again(keys.run(registry, runId));
-    this.runList.soon();
-    this.rates.soon();
-    this.charts.soon();
-    this.lists.soon();
+    for (const { runId } of runs) this.refetch(queryKeys.run(registry, runId));
+    this.runList.schedule();
+    this.rates.schedule();
+    this.charts.schedule();
+    this.lists.schedule();
   }
 
-  /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
-  private again(queryKey: readonly unknown[]) {
+  /** Refetches active queries without cancelling a request that is in flight. */
+  private refetch(queryKey: readonly unknown[]) {
     void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 
-/** A page with rows that changed put in; stale if the page might hold other rows now. */
-export function withRows(
+/** Replaces changed rows. The page is stale if the change may affect which rows it holds. */
+export function mergeRows(
   page: JobsPage,
   rows: ReadonlyMap<string, JobRow | null>,
 ): { page: JobsPage; isStale: boolean } {
@@ -203,16 +205,19 @@ export function withRows(
   return { page: { ...page, items }, isStale };
 }
 
-/** A page whose rows say how many of their shards run and wait now. */
-export function withBustle(page: JobsPage, bustles: ReadonlyMap<string, Bustle>): JobsPage {
-  if (!page.items.some((row) => bustles.has(row.jobName))) return page;
+/** Updates the counts of running shards and of shards that await failover. */
+export function mergeActivity(
+  page: JobsPage,
+  activities: ReadonlyMap<string, ShardActivity>,
+): JobsPage {
+  if (!page.items.some((row) => activities.has(row.jobName))) return page;
   const items = page.items.map((row) => {
-    const bustle = bustles.get(row.jobName);
-    if (!bustle) return row;
+    const activity = activities.get(row.jobName);
+    if (!activity) return row;
     return {
       ...row,
-      runningCount: bustle.runningItems.length,
-      waitingForFailoverCount: bustle.waitingForFailoverItems.length,
+      runningCount: activity.runningItems.length,
+      waitingForFailoverCount: activity.waitingForFailoverItems.length,
     };
   });
   return { ...page, items };

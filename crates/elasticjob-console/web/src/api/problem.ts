@@ -1,4 +1,4 @@
-/** What the server says when something is not done: RFC 9457. */
+/** An error response of the server (RFC 9457), or a failure to reach it. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-export function asProblem(error: unknown): Problem {
+export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(0, "offline", error instanceof Error ? error.message : String(error));
 }

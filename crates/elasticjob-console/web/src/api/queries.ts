@@ -1,29 +1,27 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, exchange, query, segment } from "./client";
+import { encodeSegment, queryString, request, requestWithEtag } from "./client";
 import type {
   Account,
   AuditPage,
   Configuration,
-  CronChecked,
-  Current,
+  CronCheck,
   DoctorFinding,
   Explanation,
   Forecast,
-  InstanceRow,
+  InstancesPage,
   JobDetails,
   JobsPage,
   Overview,
-  Page,
   Registry,
   ServerDetails,
-  ServerRow,
+  ServersPage,
   Shard,
   Token,
 } from "./types";
 
-/** Where things are kept in the cache; everything of a registry begins with it. */
-export const keys = {
+/** Cache keys. Those of a registry share a prefix, so that they can be invalidated together. */
+export const queryKeys = {
   registries: ["registries"] as const,
   of: (registry: string) => ["r", registry] as const,
   overview: (registry: string) => ["r", registry, "overview"] as const,
@@ -39,13 +37,13 @@ export const keys = {
   audit: ["audit"] as const,
 };
 
-export const atRegistry = (registry: string) => `/r/${segment(registry)}`;
-export const atJob = (registry: string, job: string) =>
-  `${atRegistry(registry)}/jobs/${segment(job)}`;
-export const atServer = (registry: string, server: string) =>
-  `${atRegistry(registry)}/servers/${segment(server)}`;
+export const registryPath = (registry: string) => `/r/${encodeSegment(registry)}`;
+export const jobPath = (registry: string, job: string) =>
+  `${registryPath(registry)}/jobs/${encodeSegment(job)}`;
+export const serverPath = (registry: string, server: string) =>
+  `${registryPath(registry)}/servers/${encodeSegment(server)}`;
 
-export interface JobsAsked {
+export interface JobsQuery {
   search?: string;
   status?: string;
   sort?: string;
@@ -56,54 +54,58 @@ export interface JobsAsked {
 
 export const useRegistries = () =>
   useQuery({
-    queryKey: keys.registries,
-    queryFn: () => ask<Registry[]>("GET", "/registries"),
+    queryKey: queryKeys.registries,
+    queryFn: () => request<Registry[]>("GET", "/registries"),
     refetchInterval: 15_000,
   });
 
 export const useOverview = (registry: string, hours: number) =>
   useQuery({
-    queryKey: [...keys.overview(registry), hours],
-    queryFn: () => ask<Overview>("GET", `${atRegistry(registry)}/overview${query({ hours })}`),
+    queryKey: [...queryKeys.overview(registry), hours],
+    queryFn: () =>
+      request<Overview>("GET", `${registryPath(registry)}/overview${queryString({ hours })}`),
     placeholderData: keepPreviousData,
     refetchInterval: 5_000,
   });
 
-export const fetchJobs = (registry: string, asked: JobsAsked) =>
-  ask<JobsPage>("GET", `${atRegistry(registry)}/jobs${query({ ...asked })}`);
+export const fetchJobs = (registry: string, query: JobsQuery) =>
+  request<JobsPage>("GET", `${registryPath(registry)}/jobs${queryString({ ...query })}`);
 
-export const useJobs = (registry: string, asked: JobsAsked) =>
+export const useJobs = (registry: string, query: JobsQuery) =>
   useQuery({
-    queryKey: [...keys.jobs(registry), asked],
-    queryFn: () => fetchJobs(registry, asked),
+    queryKey: [...queryKeys.jobs(registry), query],
+    queryFn: () => fetchJobs(registry, query),
     placeholderData: keepPreviousData,
     refetchInterval: 15_000,
   });
 
 export const useJob = (registry: string, job: string) =>
   useQuery({
-    queryKey: keys.job(registry, job),
-    queryFn: () => ask<JobDetails>("GET", atJob(registry, job)),
+    queryKey: queryKeys.job(registry, job),
+    queryFn: () => request<JobDetails>("GET", jobPath(registry, job)),
     refetchInterval: 10_000,
   });
 
 export const useShards = (registry: string, job: string) =>
   useQuery({
-    queryKey: keys.shards(registry, job),
-    queryFn: () => ask<Shard[]>("GET", `${atJob(registry, job)}/shards`),
+    queryKey: queryKeys.shards(registry, job),
+    queryFn: () => request<Shard[]>("GET", `${jobPath(registry, job)}/shards`),
     refetchInterval: 10_000,
   });
 
-export interface Versioned extends Configuration {
+export interface VersionedConfiguration extends Configuration {
   etag: string;
 }
 
-/** A configuration that somebody edits: it does not change under their hands. */
+/** The configuration to edit. It is not refetched on focus, so that it does not change while the user types. */
 export const useConfig = (registry: string, job: string) =>
   useQuery({
-    queryKey: [...keys.job(registry, job), "config"],
-    queryFn: async (): Promise<Versioned> => {
-      const { data, etag } = await exchange<Configuration>("GET", `${atJob(registry, job)}/config`);
+    queryKey: [...queryKeys.job(registry, job), "config"],
+    queryFn: async (): Promise<VersionedConfiguration> => {
+      const { data, etag } = await requestWithEtag<Configuration>(
+        "GET",
+        `${jobPath(registry, job)}/config`,
+      );
       return { ...data, etag: etag ?? `"${data.version}"` };
     },
     staleTime: 0,
@@ -112,27 +114,28 @@ export const useConfig = (registry: string, job: string) =>
 
 export const useFires = (registry: string, job: string, count: number, isKnown: boolean) =>
   useQuery({
-    queryKey: [...keys.job(registry, job), "fires", count],
-    queryFn: () => ask<string[]>("GET", `${atJob(registry, job)}/fires${query({ count })}`),
+    queryKey: [...queryKeys.job(registry, job), "fires", count],
+    queryFn: () =>
+      request<string[]>("GET", `${jobPath(registry, job)}/fires${queryString({ count })}`),
     enabled: isKnown,
   });
 
 export const useExplain = (registry: string, job: string, shard?: number, at?: string) =>
   useQuery({
-    queryKey: [...keys.job(registry, job), "explain", shard ?? null, at ?? null],
+    queryKey: [...queryKeys.job(registry, job), "explain", shard ?? null, at ?? null],
     queryFn: () =>
-      ask<Explanation>("GET", `${atJob(registry, job)}/explain${query({ shard, at })}`),
+      request<Explanation>("GET", `${jobPath(registry, job)}/explain${queryString({ shard, at })}`),
     refetchInterval: at ? false : 5_000,
     placeholderData: keepPreviousData,
   });
 
 export const useServers = (registry: string, search: string, page: number) =>
   useQuery({
-    queryKey: [...keys.servers(registry), search, page],
+    queryKey: [...queryKeys.servers(registry), search, page],
     queryFn: () =>
-      ask<Page<ServerRow> & Current>(
+      request<ServersPage>(
         "GET",
-        `${atRegistry(registry)}/servers${query({ search, page, pageSize: 50 })}`,
+        `${registryPath(registry)}/servers${queryString({ search, page, pageSize: 50 })}`,
       ),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
@@ -140,18 +143,18 @@ export const useServers = (registry: string, search: string, page: number) =>
 
 export const useServer = (registry: string, server: string) =>
   useQuery({
-    queryKey: [...keys.servers(registry), "one", server],
-    queryFn: () => ask<ServerDetails>("GET", atServer(registry, server)),
+    queryKey: [...queryKeys.servers(registry), "one", server],
+    queryFn: () => request<ServerDetails>("GET", serverPath(registry, server)),
     refetchInterval: 10_000,
   });
 
 export const useInstances = (registry: string, search: string, page: number) =>
   useQuery({
-    queryKey: [...keys.instances(registry), search, page],
+    queryKey: [...queryKeys.instances(registry), search, page],
     queryFn: () =>
-      ask<Page<InstanceRow> & Current>(
+      request<InstancesPage>(
         "GET",
-        `${atRegistry(registry)}/instances${query({ search, page, pageSize: 50 })}`,
+        `${registryPath(registry)}/instances${queryString({ search, page, pageSize: 50 })}`,
       ),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
@@ -159,15 +162,15 @@ export const useInstances = (registry: string, search: string, page: number) =>
 
 export const useDoctor = (registry: string) =>
   useQuery({
-    queryKey: [...keys.of(registry), "doctor"],
-    queryFn: () => ask<DoctorFinding[]>("GET", `${atRegistry(registry)}/doctor`),
+    queryKey: [...queryKeys.of(registry), "doctor"],
+    queryFn: () => request<DoctorFinding[]>("GET", `${registryPath(registry)}/doctor`),
     refetchOnWindowFocus: false,
   });
 
 export const useCronCheck = (expression: string) =>
   useQuery({
     queryKey: ["cron", "check", expression],
-    queryFn: () => ask<CronChecked>("GET", `/cron/check${query({ expression })}`),
+    queryFn: () => request<CronCheck>("GET", `/cron/check${queryString({ expression })}`),
     enabled: expression.trim() !== "",
     retry: false,
     placeholderData: keepPreviousData,
@@ -176,19 +179,20 @@ export const useCronCheck = (expression: string) =>
 export const useCronNext = (expression: string, zone: string, count: number, dst = "") =>
   useQuery({
     queryKey: ["cron", "next", expression, zone, count, dst],
-    queryFn: () => ask<string[]>("GET", `/cron/next${query({ expression, zone, count, dst })}`),
+    queryFn: () =>
+      request<string[]>("GET", `/cron/next${queryString({ expression, zone, count, dst })}`),
     enabled: expression.trim() !== "",
     retry: false,
     placeholderData: keepPreviousData,
   });
 
 export const useAccounts = () =>
-  useQuery({ queryKey: keys.accounts, queryFn: () => ask<Account[]>("GET", "/accounts") });
+  useQuery({ queryKey: queryKeys.accounts, queryFn: () => request<Account[]>("GET", "/accounts") });
 
 export const useTokens = () =>
-  useQuery({ queryKey: keys.tokens, queryFn: () => ask<Token[]>("GET", "/tokens") });
+  useQuery({ queryKey: queryKeys.tokens, queryFn: () => request<Token[]>("GET", "/tokens") });
 
-export interface AuditAsked {
+export interface AuditQuery {
   registry?: string;
   username?: string;
   action?: string;
@@ -196,19 +200,22 @@ export interface AuditAsked {
   page?: number;
 }
 
-export const useAudit = (asked: AuditAsked) =>
+export const useAudit = (query: AuditQuery) =>
   useQuery({
-    queryKey: [...keys.audit, asked],
-    queryFn: () => ask<AuditPage>("GET", `/audit${query({ ...asked, pageSize: 50 })}`),
+    queryKey: [...queryKeys.audit, query],
+    queryFn: () => request<AuditPage>("GET", `/audit${queryString({ ...query, pageSize: 50 })}`),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
   });
 
 export const useForecast = (registry: string, hours: number, buckets: number) =>
   useQuery({
-    queryKey: [...keys.of(registry), "forecast", hours, buckets],
+    queryKey: [...queryKeys.of(registry), "forecast", hours, buckets],
     queryFn: () =>
-      ask<Forecast>("GET", `${atRegistry(registry)}/forecast${query({ hours, buckets })}`),
+      request<Forecast>(
+        "GET",
+        `${registryPath(registry)}/forecast${queryString({ hours, buckets })}`,
+      ),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
     refetchInterval: 60_000,

@@ -1,31 +1,25 @@
-/** The shapes of docs/console-api.md. */
+/** The schemas of the API by the names that the pages use. `npm run types` generates them from the OpenAPI document. */
 
-export type Role = "viewer" | "operator" | "admin";
-export type JobStatus = "OK" | "DISABLED" | "CRASHED" | "SHARDING_FLAG";
-export type ShardStatus = "DISABLED" | "RUNNING" | "SHARDING_FLAG" | "PENDING";
-export type RunState = "FRESH" | "RUNNING" | "DONE" | "FAILED" | "LOST";
+import type { components } from "./schema.gen";
 
-export interface Session {
-  username: string;
-  roles: Record<string, Role>;
-  csrfToken: string;
-  /** Whoever logged in at a provider may have none here: no password, no tokens. */
-  hasAccount: boolean;
-  canAddRegistries: boolean;
-  canAddHistories: boolean;
-  version: string;
-}
+type Schemas = components["schemas"];
 
-export interface Registry {
-  name: string;
-  url: string;
-  state: "idle" | "connecting" | "connected" | "down";
-  problem: string | null;
-  isAdded: boolean;
-  jobCount: number | null;
-  role: Role;
-}
+/**
+ * A response as the server sends it: every property is present, and null if it has no value. The document marks nullable
+ * properties as optional.
+ */
+type Complete<T> = T extends (infer Item)[]
+  ? Complete<Item>[]
+  : T extends object
+    ? { [Key in keyof T]-?: Complete<Exclude<T[Key], undefined>> }
+    : T;
 
+type Response<Name extends keyof Schemas> = Complete<Schemas[Name]>;
+
+/** A schema with properties that the document describes less exactly than the server sends them. */
+type Refined<T, Properties> = Omit<T, keyof Properties> & Properties;
+
+/** The properties that every list with numbered pages has. */
 export interface Page<T> {
   total: number;
   page: number;
@@ -33,287 +27,97 @@ export interface Page<T> {
   items: T[];
 }
 
-export interface Current {
-  asOf: string | null;
-  isCurrent: boolean;
-}
+export type Role = Schemas["Role"];
+/** A session with a cookie always has a CSRF token. */
+export type Session = Refined<Response<"Session">, { csrfToken: string }>;
+export type LoginMethods = Response<"LoginMethods">;
+/** Registries in which the user has no role are not listed. */
+export type Registry = Refined<Response<"Registry">, { role: Role }>;
+export type ConnectionTest = Response<"RegistryTest">;
+export type HistoryStore = Response<"HistoryStore">;
+export type Account = Response<"Account">;
+export type Token = Response<"Token">;
+export type NewToken = Response<"NewToken">;
+export type AuditEntry = Response<"Entry">;
+export type AuditPage = Response<"AuditPage">;
 
+export type JobStatus = Schemas["JobStatus"];
+export type ShardStatus = Schemas["ShardStatus"];
+export type LastRunState = Schemas["RunState"];
+/** The union of the document, flattened: only some kinds have a class or a handler. */
 export interface Handler {
-  kind: "script" | "http" | "class" | "rust";
+  kind: Schemas["HandlerInfo"]["kind"];
   class?: string;
   handler?: string | null;
 }
+export type JobSummary = Refined<Response<"JobSummary">, { handler: Handler }>;
+export type JobRow = Refined<Response<"JobRow">, { handler: Handler }>;
+export type JobsPage = Refined<Response<"JobsPage">, { items: JobRow[] }>;
+/** The properties of a stored configuration, of which each may be absent. */
+export type Properties = Partial<Schemas["ConfigProperties"]>;
+export type Configuration = Refined<Response<"Configuration">, { properties: Properties | null }>;
+export type JobDetails = Refined<
+  Response<"JobDetails">,
+  { handler: Handler; config: Configuration }
+>;
+export type Shard = Response<"Shard">;
+export type Instance = Response<"Instance">;
+export type InstanceRow = Response<"InstanceRow">;
+export type InstancesPage = Response<"InstancesPage">;
+export type ServerRow = Response<"ServerSummary">;
+export type ServersPage = Response<"ServersPage">;
+export type ServerDetails = Refined<
+  Response<"ServerDetails">,
+  { jobList: Refined<Response<"ServerJob">, { status: Schemas["ServerStatus"] }>[] }
+>;
 
-export interface JobSummary {
-  jobName: string;
-  status: JobStatus;
-  description: string;
-  cron: string | null;
-  /** Unknown if its configuration cannot be read. */
-  shardingTotalCount: number | null;
-  instanceCount: number;
-  handler: Handler;
-  nextFireTime: string | null;
-  problem: string | null;
-}
+export type Overview = Response<"Overview">;
+export type Incident = Response<"Incident">;
+export type Forecast = Response<"Forecast">;
+export type Finding = Response<"Finding">;
+export type Explanation = Response<"Explanation">;
+export type DoctorFinding = Response<"DoctorFinding">;
+export type CronCheck = Response<"CronCheck">;
 
-export interface JobRow extends JobSummary {
-  label: string | null;
-  timeZone: string | null;
-  disabled: boolean;
-  failover: boolean;
-  runningCount: number;
-  waitingForFailoverCount: number;
-  misfiredCount: number;
-  disabledShardCount: number;
-}
+export type Difference = Response<"Difference">;
+export type ConfigPlan = Refined<Response<"ConfigPlan">, { config: Properties }>;
+export type StoredConfig = Refined<Response<"StoredConfig">, { config: Properties }>;
+/** Each property of a trigger or a cancellation may be left out. */
+export type TriggerRequest = Partial<Schemas["TriggerRequest"]>;
+export type TriggerResponse = Response<"TriggerResponse">;
+export type CancelRequest = Partial<Schemas["CancelRequest"]>;
+export type CancelResponse = Response<"CancellationResult">;
+export type SwitchResponse = Response<"SwitchResult">;
+export type ShutDownResponse = Response<"JobShutdown">;
+export type RemoveResponse = Response<"RemovalResult">;
+export type ShardSwitchResponse = Response<"ShardSwitch">;
+export type ServerSwitchResponse = Response<"ServerSwitch">;
+export type ServerShutDownResponse = Response<"ServerShutdown">;
+export type BulkAction = Schemas["BulkAction"];
+export type BulkResult = Response<"BulkResult">;
 
-export interface JobsPage extends Page<JobRow>, Current {
-  statuses: Record<JobStatus, number>;
-}
-
-export type Incident = {
-  jobName: string;
-  kind:
-    | "unreadable"
-    | "crashed"
-    | "ownerGone"
-    | "shardingFlag"
-    | "waitingForFailover"
-    | "stuck"
-    | "drift"
-    | "misfired"
-    | "missed";
-  message: string;
-};
-
-export interface Overview extends Current {
-  jobCount: number;
-  statuses: Record<JobStatus, number>;
-  serverCount: number;
-  instanceCount: number;
-  shardCount: number;
-  runningCount: number;
-  waitingForFailoverCount: number;
-  misfiredCount: number;
-  disabledShardCount: number;
-  unreadableCount: number;
-  next: { jobName: string; at: string }[];
-  /** The gravest. */
-  incidents: Incident[];
-  /** How many there are in all. */
-  incidentCount: number;
-  /** Nothing without a history, or while it does not answer. */
-  lastHours: {
-    hours: number;
-    lateAfterMs: number;
-    runs: number;
-    done: number;
-    failed: number;
-    running: number;
-    late: number;
-    missed: number;
-  } | null;
-  historyProblem: string | null;
-}
-
-export interface Properties {
-  jobName?: string;
-  cron?: string | null;
-  timeZone?: string | null;
-  shardingTotalCount?: number;
-  shardingItemParameters?: string;
-  jobParameter?: string;
-  monitorExecution?: boolean;
-  failover?: boolean;
-  misfire?: boolean;
-  maxTimeDiffSeconds?: number;
-  reconcileIntervalMinutes?: number;
-  jobShardingStrategyType?: string | null;
-  jobExecutorThreadPoolSizeProviderType?: string | null;
-  jobErrorHandlerType?: string | null;
-  jobListenerTypes?: string[];
-  jobExtraConfigurations?: unknown;
-  description?: string;
-  props?: Record<string, string>;
-  disabled?: boolean;
-  overwrite?: boolean;
-  label?: string | null;
-  staticSharding?: boolean;
-}
-
-export interface Configuration {
-  properties: Properties | null;
-  problem: string | null;
-  version: number;
-  writtenAt: string;
-}
-
-export interface Instance {
-  instanceId: string;
-  serverIp: string;
-  labels: Record<string, string> | null;
-  language: "rust" | "java" | null;
-  since: string | null;
-  problem: string | null;
-}
-
-export interface JobDetails extends JobSummary {
-  config: Configuration;
-  servers: { serverIp: string; status: "ENABLED" | "DISABLED"; instanceCount: number }[];
-  instanceList: Instance[];
-  leader: string | null;
-  reshardingSince: string | null;
-  isDealing: boolean;
-  failoverItems: number[];
-  triggers: string[];
-}
-
-export interface Shard {
-  item: number;
-  status: ShardStatus;
-  instanceId: string | null;
-  serverIp: string | null;
-  isOwnerOnline: boolean;
-  language: "rust" | "java" | null;
-  parameter: string | null;
-  running: { instanceId: string | null; since: string | null } | null;
-  failover: boolean;
-  failoverInstanceId: string | null;
-  waitsForFailover: boolean;
-  misfire: boolean;
-  disabled: boolean;
-  lastRun: {
-    runId: string | null;
-    dueAt: string | null;
-    attempt: number;
-    instanceId: string | null;
-    state: RunState;
-    since: string | null;
-  } | null;
-  problem: string | null;
-}
-
-export interface Difference {
-  key: string;
-  stored: string | null;
-  sent: string | null;
-}
-
-export interface Planned {
-  change: "new" | "changed" | "same";
-  differences: Difference[];
-  config: Properties;
-}
-
-export interface Stored extends Planned {
-  isChanged: boolean;
-  version: number;
-}
-
-export interface Finding {
-  topic: string;
-  weight: "informs" | "matters" | "blocks";
-  shard: number | null;
-  message: string;
-  hint: string | null;
-}
-
-export interface Explanation {
-  jobName: string;
-  at: string;
-  dueAt: string | null;
-  nextFire: string | null;
-  findings: Finding[];
-}
-
-export interface Triggered {
-  runId: string;
-  instances: string[];
-  waiting: string[];
-}
-
-export interface Cancelled {
-  asked: Record<string, number[]>;
-  notCancellable: Record<string, string>;
-  idle: number[];
-}
-
-export interface Switched {
-  servers: string[];
-  config: { outcome: "written" | "same" | "unreadable"; problem?: string | null };
-}
-
-export interface ServerRow {
-  serverIp: string;
-  instances: string[];
-  jobNames: string[];
-  disabledJobsNum: number;
-}
-
-export interface ServerDetails extends ServerRow {
-  jobList: { jobName: string; status: "ENABLED" | "DISABLED"; instances: string[] }[];
-}
-
-export interface InstanceRow {
-  instanceId: string;
-  serverIp: string;
-  language: "rust" | "java" | null;
-  jobNames: string[];
-  detail: Instance | null;
-}
-
-export interface DoctorFinding {
-  check: "server" | "access" | "clock" | "stale" | "job";
-  isProblem: boolean;
-  about: string | null;
-  message: string;
-  hint: string | null;
-}
-
-export interface CronChecked {
-  cron: string;
-  warnings: { field: string; part: string; message: string }[];
-}
-
-export interface Account {
-  username: string;
-  roles: Record<string, Role>;
-  tokens: Token[];
-}
-
-export interface Token {
-  id: string;
-  name: string;
-  role: Role;
-  createdAt: string;
-  expiresAt: string | null;
-  token?: string;
-}
-
-export interface AuditEntry {
-  id: number;
-  at: string;
-  username: string;
-  via: string;
-  address: string | null;
-  registry: string | null;
-  action: string;
-  target: string | null;
-  asked: unknown;
-  result: unknown;
-  problem: string | null;
-}
-
-export interface AuditPage extends Page<AuditEntry> {
-  /** Why entries are not on disk; nothing if they are. */
-  problem?: string | null;
-}
-
-export interface Forecast {
-  from: string;
-  bucketMs: number;
-  counts: number[];
-  /** Some were not counted one by one. */
-  isEstimated: boolean;
-}
+export type RunState = Schemas["HistoryRunState"];
+export type AttemptState = RunState | "timed_out" | "fenced" | "lost";
+/** `parameter` replaces the job parameter; it is absent if it was not recorded. */
+export type Run = Refined<
+  Response<"Run">,
+  { source: "schedule" | "trigger"; parameter?: string | null }
+>;
+export type RunPage = Refined<Response<"RunPage">, { items: Run[] }>;
+/** One shard of a run, over all its attempts. */
+export type RunShard = Refined<Response<"RunShard">, { state: AttemptState }>;
+/** One attempt of a shard. `token` is text because it exceeds the range of exact numbers. */
+export type Execution = Refined<Response<"Execution">, { outcome: AttemptState | null }>;
+/** One status change that an instance reported for its shards of a run. */
+export type Trace = Response<"Trace">;
+export type RunDetails = Run & { items: RunShard[]; executions: Execution[]; traces: Trace[] };
+export type RecordedRun = { run: Run; items: RunShard[] };
+export type Matrix = { rounds: RecordedRun[] };
+export type LastRun = Response<"RecentRun">;
+export type Percentiles = Response<"Percentiles">;
+export type JobFigures = Response<"JobFiguresWithRuns">;
+export type Bucket = Refined<Response<"Bucket">, { state: RunState }>;
+export type Buckets = Refined<Response<"Buckets">, { items: Bucket[] }>;
+export type FailureGroup = Response<"FailureGroup">;
+export type MissedFires = Response<"MissedFires">;
+export type OutputLine = Response<"OutputLine">;

@@ -3,14 +3,14 @@ import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "react-router";
 
-import { asProblem } from "../api/problem";
+import { toProblem } from "../api/problem";
 import { LanguageProvider } from "../i18n";
 import { router } from "./routes";
 import { SessionProvider } from "./session";
 import { theme } from "./theme";
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
-// What opens over the page adds a style of its own, and asks here for the nonce.
+// Overlays add a style element and read its nonce from here.
 (globalThis as { __webpack_nonce__?: string }).__webpack_nonce__ = nonce;
 
 const scheme = localStorageColorSchemeManager({ key: "elasticjob-scheme" });
@@ -19,8 +19,8 @@ const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1_000,
-      // What was refused stays refused; a line that is down may come back.
-      retry: (count, error) => count < 2 && [0, 503].includes(asProblem(error).status),
+      // Only connection failures are worth a retry; a rejected request stays rejected.
+      retry: (count, error) => count < 2 && [0, 503].includes(toProblem(error).status),
       retryDelay: (count) => 500 * 2 ** count,
     },
   },

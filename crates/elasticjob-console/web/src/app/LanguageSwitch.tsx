@@ -1,11 +1,11 @@
 import { Button } from "@mantine/core";
 
+import { Icon } from "../components/Icon";
 import { useLanguage } from "../i18n";
-import { Icon } from "../parts/Icon";
 
-/** Each language is named in itself: whoever needs it can read it. */
+/** Names the other language in that language. */
 export function LanguageSwitch() {
-  const { language, speak } = useLanguage();
+  const { language, setLanguage } = useLanguage();
   const [other, name] =
     language === "en" ? (["zh", "中文"] as const) : (["en", "English"] as const);
   return (
@@ -15,7 +15,7 @@ export function LanguageSwitch() {
       size="compact-sm"
       c="var(--mantine-color-text)"
       lang={other}
-      onClick={() => speak(other)}
+      onClick={() => setLanguage(other)}
       leftSection={<Icon name="language" />}
     >
       {name}

@@ -2,11 +2,11 @@ import { Divider, NavLink, Text } from "@mantine/core";
 import { Link, useLocation, useMatch } from "react-router";
 
 import { useRegistries } from "../api/queries";
+import { Icon } from "../components/Icon";
 import { useText } from "../i18n";
-import { Icon } from "../parts/Icon";
 import { lastRegistry } from "./lastRegistry";
-import { type Place, places } from "./places";
-import { rules, useSession } from "./session";
+import { type NavItem, navItems } from "./navItems";
+import { isAdmin, useSession } from "./session";
 
 export function Navigation() {
   const t = useText();
@@ -14,34 +14,34 @@ export function Navigation() {
   const registries = useRegistries();
   const match = useMatch("/r/:registry/*");
   const registry = match?.params.registry ?? lastRegistry.get() ?? registries.data?.[0]?.name ?? "";
-  const all = places(t, registry, rules(session));
+  const navigation = navItems(t, registry, isAdmin(session));
   return (
     <>
-      <Group of={all.filter((place) => place.isOfRegistry)} />
+      <NavGroup items={navigation.filter((item) => item.needsRegistry)} />
       <Divider my="xs" />
       <Text size="xs" c="dimmed" px="sm" pb={4}>
         {t.nav.console}
       </Text>
-      <Group of={all.filter((place) => !place.isOfRegistry)} />
+      <NavGroup items={navigation.filter((item) => !item.needsRegistry)} />
     </>
   );
 }
 
-function Group({ of }: { of: Place[] }) {
+function NavGroup({ items }: { items: NavItem[] }) {
   const { pathname } = useLocation();
-  return of.map((place) => {
-    const isHere = place.isExact
-      ? pathname.replace(/\/$/, "") === place.to
-      : pathname.startsWith(place.to);
+  return items.map((item) => {
+    const isActive = item.isExact
+      ? pathname.replace(/\/$/, "") === item.to
+      : pathname.startsWith(item.to);
     return (
       <NavLink
-        key={place.to}
+        key={item.to}
         component={Link}
-        to={place.to}
-        label={place.label}
-        leftSection={<Icon name={place.icon} />}
-        active={isHere}
-        aria-current={isHere ? "page" : undefined}
+        to={item.to}
+        label={item.label}
+        leftSection={<Icon name={item.icon} />}
+        active={isActive}
+        aria-current={isActive ? "page" : undefined}
         variant="light"
         style={{ borderRadius: "var(--mantine-radius-md)" }}
       />

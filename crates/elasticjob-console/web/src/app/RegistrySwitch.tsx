@@ -2,11 +2,11 @@ import { Button, Group, Menu, Text } from "@mantine/core";
 import { Link, useMatch } from "react-router";
 
 import { useRegistries } from "../api/queries";
+import { Icon } from "../components/Icon";
 import { useText } from "../i18n";
 import { RegistryState } from "../pages/registries/RegistryState";
-import { Icon } from "../parts/Icon";
 
-/** Which registry this page is about. It stands in the URL, so it is this tab's choice alone. */
+/** Selects the registry. The choice is part of the URL, so each tab has its own. */
 export function RegistrySwitch() {
   const t = useText();
   const match = useMatch("/r/:registry/*");

@@ -1,10 +1,10 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 
-import { Icon } from "../parts/Icon";
-import { useOtherScheme } from "./scheme";
+import { Icon } from "../components/Icon";
+import { useSchemeToggle } from "./scheme";
 
 export function SchemeSwitch() {
-  const { label, icon, choose } = useOtherScheme();
+  const { label, icon, toggle } = useSchemeToggle();
   return (
     <Tooltip label={label}>
       <ActionIcon
@@ -12,7 +12,7 @@ export function SchemeSwitch() {
         color="gray"
         c="var(--mantine-color-text)"
         aria-label={label}
-        onClick={choose}
+        onClick={toggle}
       >
         <Icon name={icon} />
       </ActionIcon>

@@ -6,32 +6,32 @@ import { Outlet, useLocation } from "react-router";
 import { useText } from "../i18n";
 import { LoginPage } from "../pages/login/LoginPage";
 import { Brand } from "./Brand";
-import { Keyboard } from "./Keyboard";
+import { KeyboardShortcuts } from "./KeyboardShortcuts";
 import { LanguageSwitch } from "./LanguageSwitch";
 import { Navigation } from "./Navigation";
 import { RegistrySwitch } from "./RegistrySwitch";
 import { SchemeSwitch } from "./SchemeSwitch";
-import { useDoor } from "./session";
+import { useSessionControl } from "./session";
 import { UserMenu } from "./UserMenu";
 
-/** The frame of every page; without a session, the login. */
+/** The frame of every page; without a session, the login form. */
 export function Shell() {
-  const { state } = useDoor();
-  if (state.is === "unknown") {
+  const { state } = useSessionControl();
+  if (state.status === "unknown") {
     return (
       <Center h="100vh">
         <Loader aria-label="…" />
       </Center>
     );
   }
-  return state.is === "in" ? <Frame /> : <LoginPage />;
+  return state.status === "loggedIn" ? <Frame /> : <LoginPage />;
 }
 
 function Frame() {
   const t = useText();
   const [isOpen, { toggle, close }] = useDisclosure();
   const { pathname } = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever went to another page is done with the menu.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigating to another page closes the menu.
   useEffect(close, [pathname, close]);
   return (
     <AppShell
@@ -57,7 +57,7 @@ function Frame() {
             <RegistrySwitch />
           </Group>
           <Group gap={4} wrap="nowrap">
-            <Keyboard />
+            <KeyboardShortcuts />
             <LanguageSwitch />
             <Box visibleFrom="xs">
               <SchemeSwitch />

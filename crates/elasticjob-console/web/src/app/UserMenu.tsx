@@ -1,17 +1,17 @@
 import { Button, Menu, Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { useAct } from "../api/act";
+import { useAction } from "../api/action";
+import { Icon } from "../components/Icon";
 import { useText } from "../i18n";
-import { Icon } from "../parts/Icon";
-import { useOtherScheme } from "./scheme";
-import { useDoor, useSession } from "./session";
+import { useSchemeToggle } from "./scheme";
+import { useSession, useSessionControl } from "./session";
 
 export function UserMenu() {
   const t = useText();
   const session = useSession();
-  const leave = useAct({ run: useDoor().leave });
-  const other = useOtherScheme();
+  const logOut = useAction({ send: useSessionControl().logOut });
+  const schemeToggle = useSchemeToggle();
   return (
     <Menu position="bottom-end" width={220}>
       <Menu.Target>
@@ -35,10 +35,10 @@ export function UserMenu() {
         <Menu.Item component={Link} to="/account" leftSection={<Icon name="key" />}>
           {t.nav.account}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name={other.icon} />} onClick={other.choose}>
-          {other.label}
+        <Menu.Item leftSection={<Icon name={schemeToggle.icon} />} onClick={schemeToggle.toggle}>
+          {schemeToggle.label}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="out" />} onClick={() => leave.mutate()}>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => logOut.mutate()}>
           {t.logOut}
         </Menu.Item>
       </Menu.Dropdown>

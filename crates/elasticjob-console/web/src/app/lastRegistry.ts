@@ -1,6 +1,6 @@
 const KEY = "elasticjob-registry";
 
-/** Where one was last. It is each browser's own: nobody is switched by somebody else. */
+/** The last open registry, stored per browser. */
 export const lastRegistry = {
   get: (): string | null => {
     try {
@@ -13,7 +13,7 @@ export const lastRegistry = {
     try {
       localStorage.setItem(KEY, name);
     } catch {
-      // Then the first one is where it begins.
+      // Storage may be blocked; then the first registry is opened.
     }
   },
 };

@@ -1,22 +1,22 @@
 import { createContext, use } from "react";
 
 import type { Role } from "../api/types";
-import { reaches } from "./session";
+import { hasRole } from "./session";
 
-interface Here {
+interface RegistryAccess {
   registry: string;
   role: Role;
 }
 
-/** The registry of the URL, and what one may do there. */
-export const RegistryContext = createContext<Here>({ registry: "", role: "viewer" });
+/** The registry in the URL and the user's role in it. */
+export const RegistryContext = createContext<RegistryAccess>({ registry: "", role: "viewer" });
 
 export const useRegistry = () => use(RegistryContext).registry;
 
-export const useMay = (needed: Role) => reaches(use(RegistryContext).role, needed);
+export const useHasRole = (needed: Role) => hasRole(use(RegistryContext).role, needed);
 
-/** A page of the registry we are at. */
-export function useTo() {
+/** Builds paths of pages in the current registry. */
+export function useRegistryLink() {
   const registry = useRegistry();
   return (...parts: string[]) =>
     `/r/${encodeURIComponent(registry)}/${parts.map(encodeURIComponent).join("/")}`;

@@ -17,17 +17,17 @@ import { RunPage } from "../pages/runs/RunPage";
 import { RunsPage } from "../pages/runs/RunsPage";
 import { ServerPage } from "../pages/servers/ServerPage";
 import { ServersPage } from "../pages/servers/ServersPage";
-import { AtRegistry } from "./AtRegistry";
-import { Broken } from "./Broken";
+import { ErrorPage } from "./ErrorPage";
 import { Home } from "./Home";
-import { Missing } from "./Missing";
+import { NotFoundPage } from "./NotFoundPage";
+import { RegistryLayout } from "./RegistryLayout";
 import { Shell } from "./Shell";
 
 export const router = createBrowserRouter([
   {
     path: "/",
     element: <Shell />,
-    errorElement: <Broken />,
+    errorElement: <ErrorPage />,
     children: [
       { index: true, element: <Home /> },
       { path: "registries", element: <RegistriesPage /> },
@@ -38,7 +38,7 @@ export const router = createBrowserRouter([
       { path: "help", element: <HelpPage /> },
       {
         path: "r/:registry",
-        element: <AtRegistry />,
+        element: <RegistryLayout />,
         children: [
           { index: true, element: <OverviewPage /> },
           { path: "jobs", element: <JobsPage /> },
@@ -53,10 +53,10 @@ export const router = createBrowserRouter([
           { path: "servers/:server", element: <ServerPage /> },
           { path: "instances", element: <InstancesPage /> },
           { path: "doctor", element: <DoctorPage /> },
-          { path: "*", element: <Missing /> },
+          { path: "*", element: <NotFoundPage /> },
         ],
       },
-      { path: "*", element: <Missing /> },
+      { path: "*", element: <NotFoundPage /> },
     ],
   },
 ]);

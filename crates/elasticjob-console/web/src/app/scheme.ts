@@ -1,10 +1,10 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 
+import type { IconName } from "../components/Icon";
 import { useText } from "../i18n";
-import type { IconName } from "../parts/Icon";
 
-/** The other of light and dark: what it is called, and how to get there. */
-export function useOtherScheme() {
+/** Switches between the light and the dark scheme; `label` and `icon` are those of the other scheme. */
+export function useSchemeToggle() {
   const t = useText();
   const { setColorScheme } = useMantineColorScheme();
   const isDark = useComputedColorScheme("light") === "dark";
@@ -12,6 +12,6 @@ export function useOtherScheme() {
   return {
     icon,
     label: isDark ? t.toLight : t.toDark,
-    choose: () => setColorScheme(isDark ? "light" : "dark"),
+    toggle: () => setColorScheme(isDark ? "light" : "dark"),
   };
 }

@@ -9,81 +9,86 @@ import {
   useState,
 } from "react";
 
-import { ask, rememberCsrf, whenSessionIsOver } from "../api/client";
-import { asProblem } from "../api/problem";
+import { onSessionExpired, request, setCsrfToken } from "../api/client";
+import { toProblem } from "../api/problem";
 import type { Role, Session } from "../api/types";
 
-type State =
-  | { is: "unknown" }
-  | { is: "out"; wasIn: boolean; isUnreachable: boolean }
-  | { is: "in"; session: Session };
+type SessionState =
+  | { status: "unknown" }
+  | { status: "loggedOut"; hasExpired: boolean; isUnreachable: boolean }
+  | { status: "loggedIn"; session: Session };
 
-interface Door {
-  state: State;
-  enter: (session: Session) => void;
-  leave: () => Promise<void>;
-  look: () => Promise<void>;
+interface SessionControl {
+  state: SessionState;
+  logIn: (session: Session) => void;
+  logOut: () => Promise<void>;
+  refresh: () => Promise<void>;
 }
 
-const Context = createContext<Door | null>(null);
+const Context = createContext<SessionControl | null>(null);
 
-/** Who sits here. A session that is over shows the login, at the page where they were. */
+/** Holds the session. Without one, the login form replaces the page, and the URL stays. */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
-  const [state, setState] = useState<State>({ is: "unknown" });
+  const [state, setState] = useState<SessionState>({ status: "unknown" });
 
-  const enter = useCallback((session: Session) => {
-    rememberCsrf(session.csrfToken);
-    setState({ is: "in", session });
+  const logIn = useCallback((session: Session) => {
+    setCsrfToken(session.csrfToken);
+    setState({ status: "loggedIn", session });
   }, []);
 
-  const look = useCallback(async () => {
+  const refresh = useCallback(async () => {
     try {
-      enter(await ask<Session>("GET", "/session"));
+      logIn(await request<Session>("GET", "/session"));
     } catch (error) {
       const isUnreachable = (error as { code?: string }).code !== "notAuthenticated";
-      setState({ is: "out", wasIn: false, isUnreachable });
+      setState({ status: "loggedOut", hasExpired: false, isUnreachable });
     }
-  }, [enter]);
+  }, [logIn]);
 
-  // A session that could not be ended still works: then nobody is told that it is over.
-  const leave = useCallback(async () => {
-    await ask("POST", "/logout").catch((error: unknown) => {
-      if (asProblem(error).code !== "notAuthenticated") throw error;
+  // If the server could not end the session, it is still valid, and the page stays logged in.
+  const logOut = useCallback(async () => {
+    await request("POST", "/logout").catch((error: unknown) => {
+      if (toProblem(error).code !== "notAuthenticated") throw error;
     });
-    setState({ is: "out", wasIn: false, isUnreachable: false });
+    setState({ status: "loggedOut", hasExpired: false, isUnreachable: false });
     client.clear();
   }, [client]);
 
   useEffect(() => {
-    whenSessionIsOver(() => {
+    onSessionExpired(() => {
       setState((before) =>
-        before.is === "in" ? { is: "out", wasIn: true, isUnreachable: false } : before,
+        before.status === "loggedIn"
+          ? { status: "loggedOut", hasExpired: true, isUnreachable: false }
+          : before,
       );
       client.clear();
     });
-    void look();
-  }, [look, client]);
+    void refresh();
+  }, [refresh, client]);
 
-  const door = useMemo(() => ({ state, enter, leave, look }), [state, enter, leave, look]);
-  return <Context value={door}>{children}</Context>;
+  const control = useMemo(
+    () => ({ state, logIn, logOut, refresh }),
+    [state, logIn, logOut, refresh],
+  );
+  return <Context value={control}>{children}</Context>;
 }
 
-export function useDoor(): Door {
-  const door = use(Context);
-  if (!door) throw new Error("there is no SessionProvider");
-  return door;
+export function useSessionControl(): SessionControl {
+  const control = use(Context);
+  if (!control) throw new Error("SessionProvider is missing");
+  return control;
 }
 
 export function useSession(): Session {
-  const { state } = useDoor();
-  if (state.is !== "in") throw new Error("nobody is logged in");
+  const { state } = useSessionControl();
+  if (state.status !== "loggedIn") throw new Error("no session");
   return state.session;
 }
 
-const RANKS: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
+const ROLE_RANKS: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
 
-export const reaches = (role: Role | undefined, needed: Role) =>
-  role !== undefined && RANKS[role] >= RANKS[needed];
+export const hasRole = (role: Role | undefined, needed: Role) =>
+  role !== undefined && ROLE_RANKS[role] >= ROLE_RANKS[needed];
 
-export const rules = (session: Session) => session.roles["*"] === "admin";
+export const isAdmin = (session: Session) => session.roles["*"] === "admin";

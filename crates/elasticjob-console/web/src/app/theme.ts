@@ -13,7 +13,7 @@ const ink: MantineColorsTuple = [
   "#1b2f7c",
 ];
 
-/** Greys with a little blue, so that fields and cards belong together in the dark. */
+/** Bluish greys, so that fields and cards match in the dark scheme. */
 const dark: MantineColorsTuple = [
   "#d5d9e0",
   "#b8bec9",
@@ -40,9 +40,9 @@ export const theme = createTheme({
   headings: { fontWeight: "600" },
   components: {
     Button: { defaultProps: { size: "sm" } },
-    // A menu has items and nothing else: what opens it has the focus go to the first.
+    // Without the placeholder, opening a menu moves the focus to its first item.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
-    // The head of a dialog is not that of the page.
+    // A dialog's header is not a page header.
     ModalHeader: { defaultProps: { role: "presentation" } },
     Modal: {
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.4 } },

@@ -9,43 +9,43 @@ const CATALOGUES: Record<Language, Messages> = { en, zh };
 export const LOCALES: Record<Language, string> = { en: "en-GB", zh: "zh-CN" };
 const KEY = "elasticjob-language";
 
-interface Spoken {
+interface LanguageState {
   language: Language;
-  speak: (language: Language) => void;
+  setLanguage: (language: Language) => void;
 }
 
-const Context = createContext<Spoken>({ language: "en", speak: () => {} });
+const Context = createContext<LanguageState>({ language: "en", setLanguage: () => {} });
 
-function first(): Language {
+function initialLanguage(): Language {
   try {
-    const kept = localStorage.getItem(KEY);
-    if (kept === "en" || kept === "zh") return kept;
+    const stored = localStorage.getItem(KEY);
+    if (stored === "en" || stored === "zh") return stored;
   } catch {
-    // Storage may be shut off; then the browser's choice is ours.
+    // Storage may be blocked; then the browser's language decides.
   }
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, setLanguage] = useState(first);
+  const [language, setState] = useState(initialLanguage);
   useEffect(() => {
     document.documentElement.lang = LOCALES[language];
   }, [language]);
-  const spoken = useMemo(() => {
-    const speak = (next: Language) => {
-      setLanguage(next);
+  const control = useMemo(() => {
+    const setLanguage = (next: Language) => {
+      setState(next);
       try {
         localStorage.setItem(KEY, next);
       } catch {
-        // It holds for this page, then.
+        // Storage may be blocked; then the choice lasts until the page is closed.
       }
     };
-    return { language, speak };
+    return { language, setLanguage };
   }, [language]);
-  return <Context value={spoken}>{children}</Context>;
+  return <Context value={control}>{children}</Context>;
 }
 
 export const useLanguage = () => use(Context);
 export const useLocale = () => LOCALES[use(Context).language];
-/** Everything that is said, in the chosen language. */
+/** The texts in the selected language. */
 export const useText = (): Messages => CATALOGUES[use(Context).language];

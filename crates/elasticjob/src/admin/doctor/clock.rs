@@ -1,8 +1,8 @@
-//! This machine's clock and the registry's.
+//! Checks the difference between this machine's clock and the registry's.
 
 use crate::{
     admin::JobSummary,
-    coordination::{skew, tree::JobTree},
+    coordination::{clock_skew, tree::JobTree},
     job::JobName,
     registry::Registry,
     runtime::SystemClock,
@@ -11,29 +11,29 @@ use jiff::SignedDuration;
 
 use super::{Check, Finding};
 
-/// More than this is seen in when jobs start.
+/// A larger difference is noticeable in when jobs start.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(1);
 
-pub(super) async fn look(registry: &dyn Registry, jobs: &[JobSummary]) -> Option<Finding> {
-    // Measured as the ancestor does, which needs a job that can be read.
+pub(super) async fn check(registry: &dyn Registry, jobs: &[JobSummary]) -> Option<Finding> {
+    // Measured as Java ElasticJob does, which needs a job that can be read.
     let job = jobs.iter().find(|job| job.problem.is_none())?;
     let name: JobName = job.name.parse().ok()?;
     let tree = JobTree::new(registry.namespace(), &name).ok()?;
-    Some(match skew::measure(registry, &SystemClock, &tree).await {
-        Ok(ahead) => judge(ahead),
+    Some(match clock_skew::measure(registry, &SystemClock, &tree).await {
+        Ok(ahead) => evaluate(ahead),
         Err(error) => Finding::fact(Check::Clock, None, format!("it cannot be measured: {error}")),
     })
 }
 
-fn judge(ahead: SignedDuration) -> Finding {
+fn evaluate(ahead: SignedDuration) -> Finding {
     let (milliseconds, side) =
         (ahead.as_millis(), if ahead.is_negative() { "behind" } else { "ahead of" });
-    let says = format!("this machine is {} ms {side} the registry", milliseconds.unsigned_abs());
+    let message = format!("this machine is {} ms {side} the registry", milliseconds.unsigned_abs());
     if ahead.abs() > TOLERANCE {
-        let hint = "set both by a time server; do the same on the machines that run jobs";
-        return Finding::problem(Check::Clock, None, says, hint);
+        let hint = "synchronize both with a time server, and the machines that run jobs, too";
+        return Finding::problem(Check::Clock, None, message, hint);
     }
-    Finding::fact(Check::Clock, None, says)
+    Finding::fact(Check::Clock, None, message)
 }
 
 #[cfg(test)]
@@ -41,16 +41,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_may_be_off_by_a_second_in_either_direction() {
-        for (milliseconds, is_problem, says) in [
+    fn clock_difference_of_one_second_is_tolerated_in_either_direction() {
+        for (milliseconds, is_problem, message) in [
             (-1001, true, "this machine is 1001 ms behind the registry"),
             (-1000, false, "this machine is 1000 ms behind the registry"),
             (7, false, "this machine is 7 ms ahead of the registry"),
             (90_000, true, "this machine is 90000 ms ahead of the registry"),
         ] {
-            let finding = judge(SignedDuration::from_millis(milliseconds));
+            let finding = evaluate(SignedDuration::from_millis(milliseconds));
 
-            assert_eq!((finding.is_problem, &*finding.message), (is_problem, says));
+            assert_eq!((finding.is_problem, &*finding.message), (is_problem, message));
         }
     }
 }

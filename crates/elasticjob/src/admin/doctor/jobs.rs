@@ -1,72 +1,74 @@
-//! Whether a job can run.
+//! Checks whether a job can run.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    admin::{Admin, AdminError, JobSummary, Topic, Weight},
+    admin::{Admin, AdminError, JobSummary, Severity, Topic},
     job::JobName,
 };
 
 use super::{Check, Finding};
+use crate::problem::Hint;
 
-pub(super) async fn look(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding>, AdminError> {
+pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding>, AdminError> {
     let about = Some(job.name.as_str());
     if let Some(problem) = &job.problem {
-        let (says, hint) = problem.split_once("; hint: ").unwrap_or((
-            problem,
-            "correct what is stored, or remove the job; whoever runs it goes on with what they read last",
-        ));
-        return Ok(vec![Finding::problem(Check::Job, about, says, hint)]);
+        let hint = job.hint.as_deref().unwrap_or(
+            "correct the stored configuration, or remove the job; instances continue with the last configuration they could read",
+        );
+        return Ok(vec![Finding::problem(Check::Job, about, problem, hint)]);
     }
     let Ok(name) = job.name.parse::<JobName>() else { return Ok(Vec::new()) };
     let explanation = match admin.explain(&name, None, None).await {
         Ok(explanation) => explanation,
         Err(error @ AdminError::NotAuthorised { .. }) => {
-            let hint = error.hint().to_owned();
-            return Ok(vec![Finding::problem(Check::Job, about, "it may not be looked at", hint)]);
+            let hint = error.hint().unwrap_or_default().into_owned();
+            return Ok(vec![Finding::problem(Check::Job, about, "access is denied", hint)]);
         }
         Err(error) => return Err(error),
     };
     let mut findings = Vec::new();
     let mut shards: BTreeMap<(String, Option<String>), Vec<String>> = BTreeMap::new();
-    let blocks = explanation.findings.into_iter().filter(|one| one.weight == Weight::Blocks);
-    for one in blocks {
+    let blocking =
+        explanation.findings.into_iter().filter(|one| one.severity == Severity::Blocking);
+    for one in blocking {
         if matches!(one.topic, Topic::Disabled | Topic::ShardDisabled | Topic::ServerDisabled) {
-            // Somebody wanted it so. What else is wrong with a disabled job does not matter until it is enabled.
-            let says =
-                one.shard.map_or(one.says.clone(), |shard| format!("shard {shard}: {}", one.says));
+            // Disabling is deliberate, so it is no problem. Other problems of a disabled job do not matter until it is enabled.
+            let message = one
+                .shard
+                .map_or(one.message.clone(), |shard| format!("shard {shard}: {}", one.message));
             if one.topic == Topic::Disabled {
-                return Ok(vec![Finding::fact(Check::Job, about, says)]);
+                return Ok(vec![Finding::fact(Check::Job, about, message)]);
             }
-            findings.push(Finding::fact(Check::Job, about, says));
+            findings.push(Finding::fact(Check::Job, about, message));
             continue;
         }
         match one.shard {
             None => findings.push(Finding::problem(
                 Check::Job,
                 about,
-                one.says,
+                one.message,
                 one.hint.unwrap_or_default(),
             )),
             Some(shard) => {
-                shards.entry((one.says, one.hint)).or_default().push(shard.to_string());
+                shards.entry((one.message, one.hint)).or_default().push(shard.to_string());
             }
         }
     }
-    // What blocks the whole job blocks its shards.
+    // A problem of the whole job also blocks its shards, so those are not reported then.
     if !findings.iter().any(|finding| finding.is_problem) {
-        for ((says, hint), shards) in shards {
-            let says = format!("shard {}: {says}", shards.join(", "));
-            findings.push(Finding::problem(Check::Job, about, says, hint.unwrap_or_default()));
+        for ((message, hint), shards) in shards {
+            let message = format!("shard {}: {message}", shards.join(", "));
+            findings.push(Finding::problem(Check::Job, about, message, hint.unwrap_or_default()));
         }
     }
     if job.cron.is_some() && job.next_fire.is_none() {
-        let says = "its schedule is over: it is never due again";
+        let message = "its schedule is over: it has no next fire";
         findings.push(Finding::problem(
             Check::Job,
             about,
-            says,
-            "give it another cron, or remove it",
+            message,
+            "set another cron expression, or remove the job",
         ));
     }
     Ok(findings)

@@ -1,7 +1,7 @@
-//! What is wrong in a registry, and what to do about it.
+//! Finds problems of a registry and its jobs, each with a hint.
 //!
-//! A look from outside, in the order in which things depend on each other: the servers, who may enter, the clock, what was left behind, and the
-//! jobs. Nothing is repaired. One thing is written: the node by which the ancestor measures clocks, in one job.
+//! The checks run in the order in which they depend on each other: servers, access, clock, stale nodes, jobs. Nothing is repaired. One node is
+//! written, in one job: the one by which Java ElasticJob measures the difference of clocks.
 
 mod access;
 mod clock;
@@ -17,48 +17,46 @@ use crate::{
 };
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DoctorFinding))]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// What was looked at.
     pub check: Check,
-    /// Whether something has to be done about it.
+    /// Whether the operator has to do something about it.
     pub is_problem: bool,
-    /// A server, a job.
+    /// The address of a server, or the name of a job.
     pub about: Option<String>,
-    /// What was found.
     pub message: String,
-    /// What to do about it.
+    /// What the operator can do about it.
     pub hint: Option<String>,
 }
 
-/// What is looked at.
+/// The subject of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = DoctorCheck))]
 #[serde(rename_all = "camelCase")]
 pub enum Check {
-    /// The registry's servers, their versions.
+    /// Whether the registry's servers answer, and their versions.
     Server,
-    /// Who may do what.
+    /// Whether all nodes have the same access list.
     Access,
-    /// This machine's clock and the registry's.
+    /// The difference between this machine's clock and the registry's.
     Clock,
-    /// What was left behind.
+    /// Nodes that are no longer needed.
     Stale,
-    /// Whether it can run.
+    /// Whether a job can run.
     Job,
 }
 
 impl Finding {
-    /// It is so, and that is fine.
+    /// A finding that needs no action.
     fn fact(check: Check, about: Option<&str>, message: impl Into<String>) -> Self {
         let about = about.map(ToOwned::to_owned);
         Self { check, is_problem: false, about, message: message.into(), hint: None }
     }
 
-    /// Something has to be done.
+    /// A finding that needs action.
     fn problem(
         check: Check,
         about: Option<&str>,
@@ -70,29 +68,29 @@ impl Finding {
     }
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub async fn examine(settings: &ZooKeeperSettings) -> Result<Vec<Finding>, AdminError> {
-    let registry = Arc::new(ZooKeeper::visit(settings).await?);
-    let admin = Admin::on(Arc::clone(&registry) as Arc<dyn Registry>);
+    let registry = Arc::new(ZooKeeper::connect_read_only(settings).await?);
+    let admin = Admin::new(Arc::clone(&registry) as Arc<dyn Registry>);
     let jobs = admin.jobs().await?;
-    let mut findings = servers::look(settings).await;
+    let mut findings = servers::check(settings).await;
     let namespace = registry.namespace();
     if registry.exists(namespace.path()).await?.is_none() {
-        let says = format!("there is no namespace {namespace}");
-        let hint = "is it another one? the first instance creates it";
-        findings.push(Finding::problem(Check::Job, None, says, hint));
+        let message = format!("there is no namespace {namespace}");
+        let hint = "is it spelled correctly? the first instance creates it";
+        findings.push(Finding::problem(Check::Job, None, message, hint));
         registry.close().await;
         return Ok(findings);
     }
-    findings.extend(access::look(&registry, &jobs).await?);
-    findings.extend(clock::look(&*registry, &jobs).await);
-    findings.extend(stale::look(&*registry, &admin, &jobs).await?);
+    findings.extend(access::check(&registry, &jobs).await?);
+    findings.extend(clock::check(&*registry, &jobs).await);
+    findings.extend(stale::check(&*registry, &admin, &jobs).await?);
     if jobs.is_empty() {
-        let says = format!("there is none in {namespace}");
-        findings.push(Finding::fact(Check::Job, None, says));
+        let message = format!("there is no job in {namespace}");
+        findings.push(Finding::fact(Check::Job, None, message));
     }
     for job in &jobs {
-        findings.extend(jobs::look(&admin, job).await?);
+        findings.extend(jobs::check(&admin, job).await?);
     }
     registry.close().await;
     Ok(findings)

@@ -1,4 +1,4 @@
-//! What was left behind: servers without instances, triggers nobody takes, pages of the ledger without a job.
+//! Finds stale nodes: servers without instances, triggers of instances that are gone, ledger pages without a job.
 
 use crate::{
     admin::{Admin, AdminError, JobSummary},
@@ -8,10 +8,10 @@ use crate::{
 
 use super::{Check, Finding};
 
-/// How many of them are named.
-const NAMED: usize = 5;
+/// Maximum number of names in a message.
+const MAX_NAMED: usize = 5;
 
-pub(super) async fn look(
+pub(super) async fn check(
     registry: &dyn Registry,
     admin: &Admin,
     jobs: &[JobSummary],
@@ -20,32 +20,33 @@ pub(super) async fn look(
     let servers = admin.servers().await?.into_iter().filter(|server| server.instances.is_empty());
     let servers: Vec<String> = servers.map(|server| server.address).collect();
     if !servers.is_empty() {
-        let says = format!("servers without an instance: {}", some_of(&servers));
+        let message = format!("servers without an instance: {}", first_names(&servers));
         let hint = "if they are not coming back: elasticjob server remove ADDRESS";
-        findings.push(Finding::problem(Check::Stale, None, says, hint));
+        findings.push(Finding::problem(Check::Stale, None, message, hint));
     }
     for job in jobs {
-        findings.extend(triggers(admin, &job.name).await?);
+        findings.extend(stale_triggers(admin, &job.name).await?);
     }
     if let Ok(ledger) = registry.namespace().sibling("ledger") {
         let mut pages = registry.children(ledger.path()).await?.unwrap_or_default();
         pages.retain(|page| !jobs.iter().any(|job| job.name == *page));
         pages.sort_unstable();
         if !pages.is_empty() {
-            let says = format!("the ledger has pages of jobs that are gone: {}", some_of(&pages));
-            let hint = "elasticjob job remove JOB clears them away";
-            findings.push(Finding::problem(Check::Stale, None, says, hint));
+            let message =
+                format!("the ledger has pages of jobs that are gone: {}", first_names(&pages));
+            let hint = "elasticjob job remove JOB deletes them";
+            findings.push(Finding::problem(Check::Stale, None, message, hint));
         }
     }
     Ok(findings)
 }
 
-/// Somebody was asked to run who is no member any more.
-async fn triggers(admin: &Admin, job: &str) -> Result<Option<Finding>, AdminError> {
+/// Triggers of instances that are gone.
+async fn stale_triggers(admin: &Admin, job: &str) -> Result<Option<Finding>, AdminError> {
     let Ok(name) = job.parse::<JobName>() else { return Ok(None) };
     let mut details = match admin.job(&name).await {
         Ok(details) => details,
-        // What cannot be looked at is told with the jobs.
+        // The check of jobs reports a job that cannot be read.
         Err(AdminError::NotFound { .. } | AdminError::NotAuthorised { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -53,15 +54,17 @@ async fn triggers(admin: &Admin, job: &str) -> Result<Option<Finding>, AdminErro
     if details.triggers.is_empty() {
         return Ok(None);
     }
-    let says = format!("asked to run, and gone: {}", some_of(&details.triggers));
-    let hint =
-        format!("nobody takes these any more: delete them below {job}/trigger, or remove the job");
-    Ok(Some(Finding::problem(Check::Stale, Some(job), says, hint)))
+    let message =
+        format!("triggers of instances that are gone: {}", first_names(&details.triggers));
+    let hint = format!(
+        "no instance takes these any more: delete them below {job}/trigger, or remove the job"
+    );
+    Ok(Some(Finding::problem(Check::Stale, Some(job), message, hint)))
 }
 
-fn some_of(names: &[String]) -> String {
-    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
+fn first_names(names: &[String]) -> String {
+    let first = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
         0 => first,
         more => format!("{first} and {more} more"),
     }

@@ -1,96 +1,89 @@
-//! What is found, and how it is told.
+//! The result of an explanation: findings with topic, severity and hint.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Why a job, or a shard of it, ran or did not run.
+/// Why a job, or one of its shards, ran or did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The job.
     #[serde(rename = "jobName")]
     pub job: String,
-    /// The time that was asked about.
+    /// The time that is explained.
     pub at: Timestamp,
-    /// When it was last due by then, by its schedule.
+    /// The last fire of the schedule at or before `at`.
     pub due_at: Option<Timestamp>,
-    /// When it is due next after that.
+    /// The first fire of the schedule after `at`.
     pub next_fire: Option<Timestamp>,
-    /// What was found: about the job, then shard by shard.
+    /// Findings about the job, then about each shard.
     pub findings: Vec<Finding>,
 }
 
 impl Explanation {
-    /// Whether something of this kind was found, of this shard or of the job.
+    /// Whether there is a finding with this topic about this shard, or about the job if `shard` is none.
     pub fn has(&self, topic: Topic, shard: Option<u32>) -> bool {
         self.findings.iter().any(|finding| finding.topic == topic && finding.shard == shard)
     }
 }
 
-/// One thing that was found.
+/// One reason why a job or shard ran or did not run, or a fact about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is about.
     pub topic: Topic,
-    /// How much it matters.
-    pub weight: Weight,
-    /// The shard; none if it is about the job.
+    pub severity: Severity,
+    /// None if the finding is about the job.
     pub shard: Option<u32>,
-    /// A sentence.
-    #[serde(rename = "message")]
-    pub says: String,
-    /// What can be done about it.
+    pub message: String,
+    /// What the operator can do about it.
     pub hint: Option<String>,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Topic {
-    /// There is no such job.
+    /// The job does not exist.
     Missing,
-    /// Its configuration, or a page of its ledger, cannot be read.
+    /// The configuration, an instance's document or a ledger page cannot be read.
     Unreadable,
-    /// It is disabled.
+    /// The job is disabled.
     Disabled,
-    /// Nobody is a member.
+    /// The job has no instance.
     NoInstance,
-    /// A server is disabled.
     ServerDisabled,
-    /// Nobody leads.
+    /// The job has no leader.
     NoLeader,
-    /// Shards are to be dealt anew.
+    /// A reassignment of the shards is pending or in progress.
     Resharding,
-    /// There is no such shard.
+    /// The shard does not exist.
     NoShard,
-    /// A shard is disabled.
     ShardDisabled,
-    /// A shard belongs to nobody.
+    /// The shard is unassigned.
     NoOwner,
-    /// A shard's owner is no member.
+    /// The owner of the shard is no longer an instance of the job.
     OwnerGone,
-    /// A shard is running.
+    /// The shard is running.
     Running,
-    /// A shard was due while it ran.
+    /// The shard came due while it was running.
     Misfire,
-    /// A shard waits to be taken over, or was.
+    /// The shard awaits failover, or was taken over.
     Failover,
-    /// When it was due.
+    /// When the job was due.
     Schedule,
-    /// The fire in question was started.
+    /// The explained fire was started.
     Started,
-    /// The fire in question was not started.
+    /// The explained fire was not started.
     Missed,
-    /// What history knows of the fire in question.
-    Remembered,
-    /// What cannot be known.
+    /// What history knows of the explained fire.
+    History,
+    /// Something that cannot be known.
     Limits,
 }
 
@@ -98,11 +91,10 @@ pub enum Topic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Weight {
-    /// It is so, and that is all.
-    Informs,
-    /// It may be the reason, or become one.
-    Matters,
-    /// It keeps the job, or the shard, from running.
-    Blocks,
+pub enum Severity {
+    Info,
+    /// May be the reason why the job or shard does not run, or may become one.
+    Warning,
+    /// Keeps the job or shard from running.
+    Blocking,
 }

@@ -1,35 +1,35 @@
-//! The fire in question: what the ledger says of it, or why there is nothing.
+//! Findings about the explained fire of a shard: what the ledger knows of it, or why it was not started.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Story, Topic, Weight, Whole};
+use super::{JobContext, Report, Severity, Topic};
 use crate::{
     admin::model::{Instance, Language, Shard, ShardStatus},
-    coordination::ledger::{Page, State},
+    coordination::ledger::{LedgerPage, LedgerState},
     job::{CatchUp, RunId},
 };
 
-impl Whole<'_> {
-    pub(super) fn tell_fire(&self, shard: &Shard, story: &mut Story) {
-        let page = match self.picture.page(shard.item) {
-            None => Page::default(),
+impl JobContext<'_> {
+    pub(super) fn explain_fire(&self, shard: &Shard, report: &mut Report) {
+        let page = match self.snapshot.page(shard.item) {
+            None => LedgerPage::default(),
             Some((Ok(page), _)) => page,
             Some((Err(error), _)) => {
-                story.blocks(
+                report.blocking(
                     Topic::Unreadable,
                     error.to_string(),
-                    "remove that page if nobody else can read it",
+                    "delete that page if no other instance can read it",
                 );
                 return;
             }
         };
-        let by = page.owner.as_ref().map_or("somebody".to_owned(), ToString::to_string);
+        let by = page.holder.as_ref().map_or("an unknown instance".to_owned(), ToString::to_string);
         let attempt = page.attempt;
         if let Some(run) = page.run.as_ref().filter(|run| !run.is_scheduled()) {
-            story.informs(
+            report.info(
                 Topic::Started,
                 format!(
-                    "its newest run {run} was asked for: {}, attempt {attempt}, by {by}",
+                    "its newest run {run} was triggered: {}, attempt {attempt}, by {by}",
                     outcome(page.state)
                 ),
             );
@@ -37,39 +37,39 @@ impl Whole<'_> {
         let Some(due) = self.due_at.filter(|due| *due <= self.now) else { return };
         match page.due_at {
             Some(known) if known == due && page.run.as_ref().is_some_and(RunId::is_scheduled) => {
-                let says = format!(
+                let message = format!(
                     "the fire of {due} was started by {by}: {}, attempt {attempt}",
                     outcome(page.state)
                 );
                 match page.state {
-                    State::Failed => {
-                        story.matters(Topic::Started, says, "look at what the handler says");
+                    LedgerState::Failed => {
+                        report.warning(Topic::Started, message, "see the log of the handler");
                     }
-                    State::Lost => story.matters(
+                    LedgerState::Lost => report.warning(
                         Topic::Started,
-                        says,
+                        message,
                         "it runs again by failover, or at its next fire",
                     ),
-                    _ => story.informs(Topic::Started, says),
+                    _ => report.info(Topic::Started, message),
                 }
             }
             Some(known) if known == due => {
-                story.informs(Topic::Started, format!("the fire of {due} was started"));
+                report.info(Topic::Started, format!("the fire of {due} was started"));
             }
             Some(known) if known > due => {
-                story.informs(Topic::Limits, format!("a later fire, of {known}, was started: {}; the ledger keeps no earlier ones", outcome(page.state)));
+                report.info(Topic::Limits, format!("a later fire, of {known}, was started: {}; the ledger keeps only the newest", outcome(page.state)));
             }
-            known => self.tell_missed(shard, due, known, story),
+            known => self.explain_missed(shard, due, known, report),
         }
     }
 
-    /// Nobody started it, by the ledger.
-    fn tell_missed(
+    /// The ledger has no start of the fire: finds out why.
+    fn explain_missed(
         &self,
         shard: &Shard,
         due: Timestamp,
         last: Option<Timestamp>,
-        story: &mut Story,
+        report: &mut Report,
     ) {
         let owner = shard
             .owner
@@ -78,57 +78,59 @@ impl Whole<'_> {
         if shard.language == Some(Language::Java)
             || self.instances.iter().any(|instance| instance.language == Language::Java)
         {
-            story.informs(Topic::Limits, format!("whether the fire of {due} was started is not known: a Java instance may have run it"));
+            report.info(Topic::Limits, format!("it is not known whether the fire of {due} was started: a Java instance may have run it"));
             return;
         }
         let first = self.instances.iter().filter_map(|instance| instance.since).min();
-        let since = |instance: &Instance| instance.since.filter(|since| *since > due);
-        let why = if let Some(first) = first.filter(|first| *first > due) {
+        let joined_late = |instance: &Instance| instance.since.filter(|since| *since > due);
+        let reason = if let Some(first) = first.filter(|first| *first > due) {
             let policy = self.job.map(|job| job.props.policies().catch_up);
-            let after = match policy {
-                None | Some(CatchUp::None) => "and catching up is off",
-                Some(_) => "and it is caught up with, as the job says",
+            let catch_up = match policy {
+                None | Some(CatchUp::None) => "catch-up is off",
+                Some(_) => "the catch-up policy of the job applies",
             };
             format!(
-                "nobody of those who are there now was a member: the first entered at {first}, {after}"
+                "none of the current instances had joined yet: the first joined at {first}, and {catch_up}"
             )
         } else if self.instances.is_empty() {
-            "nobody is a member".to_owned()
-        } else if let Some((owner, since)) = owner.and_then(|owner| Some((owner, since(owner)?))) {
-            format!("its owner {} entered at {since}, after it was due", owner.id)
+            "the job has no instance".to_owned()
+        } else if let Some((owner, since)) =
+            owner.and_then(|owner| Some((owner, joined_late(owner)?)))
+        {
+            format!("its owner {} joined at {since}, after it was due", owner.id)
         } else if let Some(running) =
             shard.running.as_ref().filter(|running| running.since.is_some_and(|since| since <= due))
         {
             format!("{} was still running it", running.instance)
         } else if shard.status == ShardStatus::Disabled {
             "the shard is disabled".to_owned()
-        } else if story.findings.iter().any(|finding| {
-            finding.weight == Weight::Blocks
-                && finding.shard.is_none_or(|shard| Some(shard) == story.shard)
+        } else if report.findings.iter().any(|finding| {
+            finding.severity == Severity::Blocking
+                && finding.shard.is_none_or(|shard| Some(shard) == report.shard)
         }) {
-            "what blocks it is named above".to_owned()
+            "see the blocking findings above".to_owned()
         } else if self.now.duration_since(due) < SignedDuration::from_secs(5) {
             "it is due just now".to_owned()
         } else {
-            "nothing in the tree says why".to_owned()
+            "the registry does not show why".to_owned()
         };
-        let last = last.map_or("it never ran by its schedule".to_owned(), |last| {
-            format!("the last one started was {last}")
+        let last = last.map_or("no fire of its schedule was ever started".to_owned(), |last| {
+            format!("the last one started was that of {last}")
         });
-        story.matters(
+        report.warning(
             Topic::Missed,
-            format!("the fire of {due} was not started: {why}; {last}"),
-            "what was missed while somebody was a member is made up for right after",
+            format!("the fire of {due} was not started: {reason}; {last}"),
+            "a fire that was missed while the job had an instance is compensated right after",
         );
     }
 }
 
-fn outcome(state: State) -> &'static str {
+fn outcome(state: LedgerState) -> &'static str {
     match state {
-        State::Fresh => "not run yet",
-        State::Running => "it runs",
-        State::Done => "done",
-        State::Failed => "failed",
-        State::Lost => "lost, whoever ran it is gone",
+        LedgerState::Fresh => "not run yet",
+        LedgerState::Running => "running",
+        LedgerState::Done => "done",
+        LedgerState::Failed => "failed",
+        LedgerState::Lost => "lost because its instance is gone",
     }
 }

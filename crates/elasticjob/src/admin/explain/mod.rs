@@ -1,24 +1,24 @@
-//! Why did this job, this shard, run or not run at that time?
+//! Explains why a job or shard ran, or did not run, at a given time.
 //!
-//! A pure reading of a [`Picture`]: what stands in the way now, what was due by the schedule, and what the ledger says of it. The ledger keeps the
-//! newest run of every shard and Java keeps none, so there are limits, and they are told as findings of their own. What only history
-//! knows is added by whoever has one (`Admin::explain_with`).
+//! The explanation is a pure function of a [`JobSnapshot`]: what blocks the job now, what was due by the schedule, and what the ledger knows of that
+//! fire. The ledger keeps only the newest run of every shard, and Java writes none; what cannot be known is reported as a finding, too.
+//! `Admin::explain_with_history` adds what history knows.
 
 mod finding;
 mod fire;
 #[cfg(feature = "_history-store")]
-mod remembered;
+mod history;
+mod job;
 mod shard;
-mod whole;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::finding::{Explanation, Finding, Topic, Weight};
+pub use self::finding::{Explanation, Finding, Severity, Topic};
 use super::{
-    door::Admin,
     error::AdminError,
+    handle::Admin,
     model::{Instance, Server},
-    picture::Picture,
+    snapshot::JobSnapshot,
 };
 use crate::{
     job::{Job, JobName},
@@ -26,40 +26,39 @@ use crate::{
 };
 
 impl Admin {
-    /// Why did this job, this shard of it, run or not run at that time? Without a shard: all of them; without a time: now. A job that is not
-    /// there is a finding, too.
+    /// Explains why a shard (all shards if none is given) ran, or did not run, at a given time (now if none is given). A job that does not exist is a
+    /// finding, too.
     pub async fn explain(
         &self,
         job: &JobName,
         shard: Option<u32>,
         at: Option<Timestamp>,
     ) -> Result<Explanation, AdminError> {
-        let picture = self.picture(job).await?;
+        let snapshot = self.snapshot(job).await?;
         let now = self.now();
-        Ok(explain(&picture, shard, at.unwrap_or(now), now, &self.zone))
+        Ok(explain(&snapshot, shard, at.unwrap_or(now), now, &self.zone))
     }
 }
 
-/// What a picture says about that time.
 fn explain(
-    picture: &Picture,
+    snapshot: &JobSnapshot,
     shard: Option<u32>,
     at: Timestamp,
     now: Timestamp,
     zone: &Zone,
 ) -> Explanation {
-    let mut story = Story { findings: Vec::new(), shard: None };
-    let job = match picture.config() {
+    let mut report = Report { findings: Vec::new(), shard: None };
+    let job = match snapshot.config() {
         Some(Ok(job)) => Some(job),
         Some(Err(error)) => {
-            story.blocks(Topic::Unreadable, error.to_string(), "correct the stored document; whoever runs it goes on with the last one they could read");
+            report.blocking(Topic::Unreadable, error.to_string(), "correct the stored document; instances continue with the last configuration they could read");
             None
         }
         None => {
-            story.blocks(
+            report.blocking(
                 Topic::Missing,
-                format!("there is no configuration of job {}", picture.job),
-                "is it another namespace? was it removed?",
+                format!("job {} has no configuration", snapshot.job),
+                "is it in another namespace? was it removed?",
             );
             None
         }
@@ -68,74 +67,76 @@ fn explain(
     let just_after = at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(at);
     let due_at = schedule.as_ref().and_then(|schedule| schedule.prev_before(just_after));
     let next_fire = schedule.as_ref().and_then(|schedule| schedule.next_after(at));
-    let whole = Whole {
-        picture,
-        instances: picture.instances(),
-        servers: picture.servers(),
+    let context = JobContext {
+        snapshot,
+        instances: snapshot.instances(),
+        servers: snapshot.servers(),
         job: job.as_ref(),
         at,
         now,
         due_at,
         next_fire,
     };
-    if picture.is_there() {
-        whole.tell(&mut story);
-        for one in picture.shards().iter().filter(|one| shard.is_none_or(|shard| shard == one.item))
+    if snapshot.exists() {
+        context.explain_job(&mut report);
+        for one in
+            snapshot.shards().iter().filter(|one| shard.is_none_or(|shard| shard == one.item))
         {
-            story.shard = Some(one.item);
-            whole.tell_shard(one, &mut story);
+            report.shard = Some(one.item);
+            context.explain_shard(one, &mut report);
         }
-        if let Some(number) = shard.filter(|shard| !picture.items().contains(shard)) {
-            story.shard = Some(number);
-            story.blocks(
+        if let Some(item) = shard.filter(|shard| !snapshot.items().contains(shard)) {
+            report.shard = Some(item);
+            report.blocking(
                 Topic::NoShard,
-                format!("there is no shard {number}"),
-                "shards count from zero",
+                format!("there is no shard {item}"),
+                "shards are numbered from 0",
             );
         }
     }
-    Explanation { job: picture.job.to_string(), at, due_at, next_fire, findings: story.findings }
+    Explanation { job: snapshot.job.to_string(), at, due_at, next_fire, findings: report.findings }
 }
 
-/// Findings, as they come.
-struct Story {
+/// Collects findings.
+struct Report {
     findings: Vec<Finding>,
-    /// What they are about now.
+    /// The shard that new findings are about; none for the job.
     shard: Option<u32>,
 }
 
-impl Story {
-    fn add(&mut self, topic: Topic, weight: Weight, says: String, hint: Option<&str>) {
+impl Report {
+    fn add(&mut self, topic: Topic, severity: Severity, message: String, hint: Option<&str>) {
         let hint = hint.map(ToOwned::to_owned);
-        self.findings.push(Finding { topic, weight, shard: self.shard, says, hint });
+        self.findings.push(Finding { topic, severity, shard: self.shard, message, hint });
     }
 
-    fn informs(&mut self, topic: Topic, says: String) {
-        self.add(topic, Weight::Informs, says, None);
+    fn info(&mut self, topic: Topic, message: String) {
+        self.add(topic, Severity::Info, message, None);
     }
 
-    fn matters(&mut self, topic: Topic, says: String, hint: &str) {
-        self.add(topic, Weight::Matters, says, Some(hint));
+    fn warning(&mut self, topic: Topic, message: String, hint: &str) {
+        self.add(topic, Severity::Warning, message, Some(hint));
     }
 
-    fn blocks(&mut self, topic: Topic, says: String, hint: &str) {
-        self.add(topic, Weight::Blocks, says, Some(hint));
+    fn blocking(&mut self, topic: Topic, message: String, hint: &str) {
+        self.add(topic, Severity::Blocking, message, Some(hint));
     }
 }
 
-/// What is known of the job as a whole.
-struct Whole<'p> {
-    picture: &'p Picture,
+/// Everything the findings about a job and its shards are derived from.
+struct JobContext<'a> {
+    snapshot: &'a JobSnapshot,
     instances: Vec<Instance>,
     servers: Vec<Server>,
-    job: Option<&'p Job>,
+    job: Option<&'a Job>,
     at: Timestamp,
     now: Timestamp,
     due_at: Option<Timestamp>,
     next_fire: Option<Timestamp>,
 }
 
-impl Whole<'_> {
+impl JobContext<'_> {
+    /// The time passed since `since`, for messages.
     fn ago(&self, since: Timestamp) -> String {
         let seconds = self.now.duration_since(since).as_secs().max(0);
         match seconds {

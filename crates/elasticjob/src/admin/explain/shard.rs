@@ -1,100 +1,104 @@
-//! What concerns one shard: whose it is, who runs it, who has to take it over.
+//! Findings about one shard: its owner, its holder, its failover.
 
-use super::{Story, Topic, Whole};
+use super::{JobContext, Report, Topic};
 use crate::{
     admin::model::{ServerStatus, Shard},
     job::{Misfire, server_of},
 };
 
-impl Whole<'_> {
-    pub(super) fn tell_shard(&self, shard: &Shard, story: &mut Story) {
+impl JobContext<'_> {
+    pub(super) fn explain_shard(&self, shard: &Shard, report: &mut Report) {
         if shard.is_disabled {
-            story.blocks(Topic::ShardDisabled, "it is disabled".to_owned(), "enable the shard");
+            report.blocking(Topic::ShardDisabled, "it is disabled".to_owned(), "enable the shard");
         }
         if let Some(total) =
             self.job.map(|job| job.shards.get()).filter(|total| shard.item >= *total)
         {
-            let says = format!("the job has {total} shards: this one is left over");
-            story.blocks(Topic::NoShard, says, "it goes the next time shards are dealt");
+            let message = format!("the job has {total} shards: this one is left over");
+            report.blocking(
+                Topic::NoShard,
+                message,
+                "it is deleted the next time shards are assigned",
+            );
         }
         match &shard.owner {
-            None => story.blocks(
+            None => report.blocking(
                 Topic::NoOwner,
-                "it belongs to nobody: shards are not dealt yet".to_owned(),
-                "is there an enabled instance? Java deals at the next fire",
+                "it is unassigned: shards are not assigned yet".to_owned(),
+                "is there an enabled instance? Java assigns shards at the next fire",
             ),
             Some(owner) if !shard.is_owner_online => {
-                story.blocks(
+                report.blocking(
                     Topic::OwnerGone,
-                    format!("it belongs to {owner}, who is gone"),
-                    "it is dealt anew within a moment if an enabled instance is there",
+                    format!("it is assigned to {owner}, which is gone"),
+                    "it is reassigned within a moment if there is an enabled instance",
                 );
             }
-            Some(owner) => self.tell_owner(owner, story),
+            Some(owner) => self.explain_owner(owner, report),
         }
-        self.tell_run(shard, story);
-        self.tell_failover(shard, story);
-        self.tell_fire(shard, story);
+        self.explain_run(shard, report);
+        self.explain_failover(shard, report);
+        self.explain_fire(shard, report);
     }
 
-    fn tell_owner(&self, owner: &str, story: &mut Story) {
+    fn explain_owner(&self, owner: &str, report: &mut Report) {
         let address = server_of(owner);
         match self.servers.iter().find(|server| server.address == address) {
             Some(server) if server.status == ServerStatus::Disabled => {
-                let says = format!("its owner {owner} is on a disabled server");
-                story.blocks(Topic::ServerDisabled, says, "enable the server");
+                let message = format!("its owner {owner} is on a disabled server");
+                report.blocking(Topic::ServerDisabled, message, "enable the server");
             }
             Some(_) => {}
             None => {
-                let says = format!(
+                let message = format!(
                     "its owner {owner} is on a server without an entry, which counts as disabled"
                 );
-                story.blocks(Topic::ServerDisabled, says, "restart the instance");
+                report.blocking(Topic::ServerDisabled, message, "restart the instance");
             }
         }
     }
 
-    fn tell_run(&self, shard: &Shard, story: &mut Story) {
+    fn explain_run(&self, shard: &Shard, report: &mut Report) {
         if let Some(running) = &shard.running {
             let since = running.since.map(|since| format!(" since {since} ({})", self.ago(since)));
             let since = since.unwrap_or_default();
             let holder = &running.instance;
-            let lives = self.picture.processes.contains(holder)
+            let is_alive = self.snapshot.processes.contains(holder)
                 || self.instances.iter().any(|instance| instance.id == *holder);
-            if lives {
-                story.informs(Topic::Running, format!("{holder} runs it{since}"));
+            if is_alive {
+                report.info(Topic::Running, format!("it is running on {holder}{since}"));
             } else {
-                let says = format!("{holder} was running it{since} and is gone");
-                story.matters(
+                let message = format!("{holder} was running it{since} and is gone");
+                report.warning(
                     Topic::Running,
-                    says,
-                    "whoever is left takes it over, or runs it at its next fire",
+                    message,
+                    "another instance takes it over, or runs it at its next fire",
                 );
             }
         }
-        if shard.is_misfired {
-            let says = "it was due while it ran".to_owned();
+        if shard.has_misfire_mark {
+            let message = "it came due while it was running".to_owned();
             match self.job.map(|job| job.misfire) {
                 Some(Misfire::Skip) => {
-                    story.matters(Topic::Misfire, says, "misfire is off: that fire is left out");
+                    report.warning(Topic::Misfire, message, "misfire is off: that fire is missed");
                 }
-                _ => story.matters(Topic::Misfire, says, "it runs once more, right after"),
+                _ => report.warning(Topic::Misfire, message, "it runs once more, right after"),
             }
         }
     }
 
-    fn tell_failover(&self, shard: &Shard, story: &mut Story) {
-        if shard.waits_for_failover {
-            let since = self.picture.written_at(&self.picture.tree.failover_item(shard.item));
+    fn explain_failover(&self, shard: &Shard, report: &mut Report) {
+        if shard.awaits_failover {
+            let since = self.snapshot.written_at(&self.snapshot.tree.failover_item(shard.item));
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
-            story.matters(
+            report.warning(
                 Topic::Failover,
-                format!("it waits{since} to be taken over: whoever ran it is gone"),
-                "an instance that is free takes it within a moment",
+                format!("it has been awaiting failover{since}: the instance that ran it is gone"),
+                "an idle instance takes it over within a moment",
             );
         }
-        if let Some(taker) = &shard.taken_over_by {
-            story.informs(Topic::Failover, format!("{taker} has taken it over"));
+        if let Some(instance) = &shard.taken_over_by {
+            report.info(Topic::Failover, format!("{instance} has taken it over"));
         }
     }
 }

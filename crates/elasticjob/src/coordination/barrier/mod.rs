@@ -1,28 +1,31 @@
-//! Where the shards of a fire meet: before the first runs, and after the last has ended.
+//! The barrier of once-listeners: all shards of a fire wait for each other before the first of them runs, and after the last one has ended.
 //!
-//! Two gates, the ancestor's `guarantee/started` and `guarantee/completed`. Whoever is about to run (has run) registers its shards below the
-//! gate ([`Barrier::register`]) and waits until every enabled shard is there ([`Round::all`]). One of them then gets the turn in the gate's latch, calls
-//! the listener (not here: no user code runs in this room) and clears the gate, root and all ([`Last::finish`]). That the root goes is what the
-//! others wait for, Java instances too.
+//! There are two gates, Java ElasticJob's `guarantee/started` and `guarantee/completed`. An instance that is about to run (or has run) registers
+//! its shards below the gate ([`Barrier::register`]) and waits until every enabled shard is registered ([`GateWaiter::wait`]). The instance that then
+//! acquires the gate's latch calls the listener (the caller of this module does: no user code runs here) and clears the gate, its root included
+//! ([`ListenerTurn::finish`]). The other instances, Java's too, wait for the deletion of the root.
 //!
-//! **Which round.** The wire has no word for it: a gate is the same nodes fire after fire. A registration of ours carries the
-//! id of its run, so those of an older run do not count and those of a newer one are not wiped. One of Java's is empty; it counts unless it is older than
-//! the shard's present owner, for then a former owner made it. So is one of a triggered run, which every instance names by itself.
+//! **Registrations of different runs.** Java's protocol does not tell runs apart: a gate consists of the same nodes for every fire. A registration
+//! by a Rust instance carries its run id, so that registrations of an older run do not count and those of a newer run are not deleted. A Java
+//! registration is empty. It counts unless it is older than the assignment of the shard to its present owner: then a former owner made it. The
+//! same rule applies to triggered runs, for which every instance chooses a run id of its own.
 //!
-//! **Level-triggered.** What is decided is decided from what is there: the watch says when to look again, and nothing depends on having seen
-//! an edge. A round is over for me when my registrations are gone. If that happens before every shard was seen, somebody cleared the gate who
-//! should not have ([`BarrierError::Cleared`]): Java does when it loses patience.
+//! **Level-triggered.** Every decision is made from the nodes that exist. The watch only says when to decide again; nothing depends on having seen
+//! a change. For an instance the wait is over when its own registrations are gone. If they are gone before every shard was seen, the gate was
+//! cleared too early ([`BarrierError::ClearedEarly`]): Java does that when its own wait times out.
 //!
-//! **Who will not come.** Every wait has a deadline. It ends sooner when the ledger says that a missing shard is through with this fire, or at a later one
-//! ([`BarrierError::GoneOn`]). A shard that is disabled is not waited for. Giving up takes only one's own registrations away.
+//! **Shards that will not register.** Every wait has a deadline. It ends earlier if the ledger shows that a missing shard has finished this fire or
+//! is at a later one ([`BarrierError::MovedOn`]). Disabled shards are not waited for. An instance that gives up deletes only its own registrations.
 //!
-//! **Beside Java** a full gate stands for a moment before it is cleared. Java registers, then looks until it sees that it is registered, without
-//! end; then it goes to sleep until it is told that the root is gone. Whoever clears the gate before that leaves it looking, or asleep, for ever.
+//! **Java instances.** With Java registrations, a complete gate is kept for a moment before it is cleared. A Java instance registers and then polls
+//! until it sees its own registration, without a timeout; then it sleeps until it is notified that the root was deleted. If the gate were cleared
+//! before that, the Java instance would poll or sleep for ever.
 //!
-//! **When somebody dies.** Its registrations stay, and are stale as soon as the shards have new owners. If it had the turn, its latch node goes with its
-//! session, and the next in the queue finds the gate still full: the listener is called again.
+//! **Dead instances.** The registrations of an instance that dies remain; they no longer count once its shards have new owners. If the instance
+//! held the latch, its latch node is deleted with its session. The next instance in the queue finds the gate still complete and calls the
+//! listener again.
 
-mod gathering;
-mod meeting;
+mod gate;
+mod registrations;
 
-pub use self::meeting::{Arrival, Barrier, BarrierError, Gate, Last, Round};
+pub use self::gate::{Arrival, Barrier, BarrierError, Gate, GateWaiter, ListenerTurn};

@@ -11,7 +11,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    announcements::{Announcements, Situation},
+    announcements::{Announcements, OwnShards},
     busy_shards::BusyChanges,
     claims::ShardClaims,
     handle::{Command, Ended, News, Refused},
@@ -23,8 +23,8 @@ use super::{
     triggers::Triggers,
 };
 use crate::{
-    coordination::{latch::Turn, trigger::Trigger},
-    registry::{Error, Expected, SessionState, States},
+    coordination::{latch::HeldLatch, trigger::InstanceRequest},
+    registry::{Error, ExpectedVersion, SessionState, States},
     runtime::Monotonic,
 };
 
@@ -53,7 +53,7 @@ pub(super) struct Actor {
 
 enum Background {
     ElectionEnded,
-    TakeoverTurn(Result<Option<Turn>, Error>),
+    TakeoverTurn(Result<Option<HeldLatch>, Error>),
     TurnPassed,
 }
 
@@ -256,8 +256,10 @@ impl Actor {
     fn handle_triggers(&mut self) {
         for trigger in self.triggers.taken() {
             match trigger {
-                Trigger::Run(ask) => self.mirror.context().tell(News::Triggered(Box::new(ask))),
-                Trigger::Cancel(shards) => self.claims.cancel(&shards),
+                InstanceRequest::Run(ask) => {
+                    self.mirror.context().tell(News::Triggered(Box::new(ask)))
+                }
+                InstanceRequest::Cancel(shards) => self.claims.cancel(&shards),
             }
         }
     }
@@ -281,7 +283,7 @@ impl Actor {
     }
 
     /// It is our turn to take over, or our turn did not come.
-    async fn take_over(&mut self, turn: Result<Option<Turn>, Error>) {
+    async fn take_over(&mut self, turn: Result<Option<HeldLatch>, Error>) {
         let turn = turn.unwrap_or_default();
         let cancel = self.recovery.takeover_cancel().unwrap_or_default();
         let in_hand = &self.claims.in_hand() | &self.busy_changes.shards();
@@ -304,7 +306,7 @@ impl Actor {
         if let Some(turn) = turn {
             let registry = Arc::clone(&self.mirror.context().registry);
             self.background.spawn(async move {
-                turn.pass(&*registry).await;
+                turn.release(&*registry).await;
                 Background::TurnPassed
             });
         }
@@ -333,12 +335,12 @@ impl Actor {
             && self.is_connected
             && assignment.is_settled()
             && !assignment.has_absent_owners();
-        let mut situation = Situation { is_ready, ..Situation::default() };
+        let mut own_shards = OwnShards { is_ready, ..OwnShards::default() };
         if is_ready {
-            situation.assigned = assignment.assigned();
-            situation.misfired = self.claims.misfired(&assignment);
+            own_shards.assigned = assignment.assigned();
+            own_shards.misfired = self.claims.misfired(&assignment);
         }
-        for news in self.announcements.update(situation) {
+        for news in self.announcements.update(own_shards) {
             self.mirror.context().tell(news);
         }
     }
@@ -378,8 +380,8 @@ impl Actor {
         self.leadership.step_down(&mut self.mirror).await?;
         let context = self.mirror.context();
         let instance = context.tree.instance(&context.own_id);
-        match context.registry.delete(&instance, Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => Ok(()),
+        match context.registry.delete(&instance, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::handle::News;
 
-/// What the owner could act on now.
+/// The shards of this instance that its owner could act on now.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Situation {
+pub(super) struct OwnShards {
     /// Fires can be claimed: we are connected, and the owners of all shards are certain and present.
     pub(super) is_ready: bool,
     /// Shards assigned to us.
@@ -18,23 +18,23 @@ pub(super) struct Situation {
 /// What the owner has been told. It is told again once there is something new.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
-    told: Situation,
+    told: OwnShards,
 }
 
 impl Announcements {
-    pub(super) fn update(&mut self, situation: Situation) -> Vec<News> {
+    pub(super) fn update(&mut self, own_shards: OwnShards) -> Vec<News> {
         let mut news = Vec::new();
         let told = &mut self.told;
-        if situation.is_ready {
+        if own_shards.is_ready {
             // An assignment that is committed at once looks settled before and after. A fire that was due while a new shard of ours
             // belonged to another instance may not have run.
-            if !told.is_ready || !situation.assigned.is_subset(&told.assigned) {
+            if !told.is_ready || !own_shards.assigned.is_subset(&told.assigned) {
                 news.push(News::Ready);
             }
-            told.assigned = situation.assigned;
+            told.assigned = own_shards.assigned;
         }
-        told.is_ready = situation.is_ready;
-        let misfired = if situation.is_ready { situation.misfired } else { BTreeSet::new() };
+        told.is_ready = own_shards.is_ready;
+        let misfired = if own_shards.is_ready { own_shards.misfired } else { BTreeSet::new() };
         if !misfired.is_subset(&told.misfired) {
             news.push(News::Missed);
         }
@@ -51,38 +51,38 @@ impl Announcements {
 mod tests {
     use super::*;
 
-    fn situation(assigned: &[u32], misfired: &[u32]) -> Situation {
+    fn own_shards(assigned: &[u32], misfired: &[u32]) -> OwnShards {
         let set = |shards: &[u32]| shards.iter().copied().collect();
-        Situation { is_ready: true, assigned: set(assigned), misfired: set(misfired) }
+        OwnShards { is_ready: true, assigned: set(assigned), misfired: set(misfired) }
     }
 
     #[test]
     fn owner_is_told_that_it_is_ready_when_a_shard_is_new() {
         let mut announcements = Announcements::default();
-        assert_eq!(announcements.update(situation(&[0, 1], &[])), [News::Ready]);
+        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [News::Ready]);
 
-        assert_eq!(announcements.update(situation(&[0], &[])), []);
-        assert_eq!(announcements.update(situation(&[0, 1], &[])), [News::Ready]);
+        assert_eq!(announcements.update(own_shards(&[0], &[])), []);
+        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [News::Ready]);
     }
 
     #[test]
     fn owner_is_told_that_it_is_ready_again_after_an_outage() {
         let mut announcements = Announcements::default();
-        announcements.update(situation(&[0], &[]));
+        announcements.update(own_shards(&[0], &[]));
 
         announcements.disconnected();
-        assert_eq!(announcements.update(Situation::default()), []);
-        assert_eq!(announcements.update(situation(&[0], &[])), [News::Ready]);
+        assert_eq!(announcements.update(OwnShards::default()), []);
+        assert_eq!(announcements.update(own_shards(&[0], &[])), [News::Ready]);
     }
 
     #[test]
     fn misfire_is_told_once_and_only_when_ready() {
         let mut announcements = Announcements::default();
-        let not_ready = Situation { is_ready: false, ..situation(&[], &[0]) };
+        let not_ready = OwnShards { is_ready: false, ..own_shards(&[], &[0]) };
         assert_eq!(announcements.update(not_ready), []);
 
-        let ready = announcements.update(situation(&[0], &[0]));
+        let ready = announcements.update(own_shards(&[0], &[0]));
         assert_eq!(ready, [News::Ready, News::Missed]);
-        assert_eq!(announcements.update(situation(&[0], &[0])), []);
+        assert_eq!(announcements.update(own_shards(&[0], &[0])), []);
     }
 }

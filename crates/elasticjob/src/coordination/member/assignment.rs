@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{
     coordination::{
-        sharding::available,
-        view::{Known, View},
+        sharding::available_instances,
+        view::{CachedNode, View},
     },
     job::{InstanceId, Job, Resharding, Strategy, server_of},
 };
@@ -22,7 +22,7 @@ impl Assignment<'_> {
     /// Whether our server takes part; `None` while unread.
     pub(super) fn is_enabled(&self) -> Option<bool> {
         match self.view.servers.get(self.own_id.server()) {
-            Some(Known::Dirty) => None,
+            Some(CachedNode::Dirty) => None,
             Some(status) => Some(status.text() == Some("ENABLED") && !self.job.disabled),
             None => Some(false),
         }
@@ -32,7 +32,7 @@ impl Assignment<'_> {
     pub(super) fn is_leader(&self) -> Option<bool> {
         match &self.view.leader {
             None => Some(false),
-            Some(Known::Dirty) => None,
+            Some(CachedNode::Dirty) => None,
             Some(leader) => Some(leader.text() == Some(self.own_id.as_str())),
         }
     }
@@ -53,9 +53,9 @@ impl Assignment<'_> {
             && !view.necessary
             && !view.processing
             && (0..self.job.shards.get()).all(|shard| {
-                view.shards
-                    .get(&shard)
-                    .is_some_and(|shard| shard.owner.as_ref().and_then(Known::read).is_some())
+                view.shards.get(&shard).is_some_and(|shard| {
+                    shard.owner.as_ref().and_then(CachedNode::document).is_some()
+                })
             })
     }
 
@@ -69,13 +69,13 @@ impl Assignment<'_> {
     /// Whether shards that could be reassigned belong to an instance that is gone.
     pub(super) fn has_absent_owners(&self) -> bool {
         if self.job.resharding == Resharding::Static
-            || available(self.view).is_none_or(|candidates| candidates.is_empty())
+            || available_instances(self.view).is_none_or(|candidates| candidates.is_empty())
         {
             return false;
         }
         // A running shard keeps its owner, dead or alive, until it is known whether the run was lost.
         self.view.shards.range(..self.job.shards.get()).any(|(_, shard)| {
-            let owner = shard.owner.as_ref().and_then(Known::text);
+            let owner = shard.owner.as_ref().and_then(CachedNode::text);
             shard.running.is_none() && owner.is_some_and(|id| !self.view.instances.contains_key(id))
         })
     }
@@ -87,7 +87,7 @@ impl Assignment<'_> {
         }
         let shards = self.view.shards.range(..self.job.shards.get());
         let ours = shards.filter(|(_, shard)| {
-            shard.owner.as_ref().and_then(Known::text) == Some(self.own_id.as_str())
+            shard.owner.as_ref().and_then(CachedNode::text) == Some(self.own_id.as_str())
         });
         ours.map(|(shard, _)| *shard).collect()
     }
@@ -102,7 +102,7 @@ impl Assignment<'_> {
         shards
             .filter(|(_, shard)| {
                 let owner =
-                    rotating_owner.as_deref().or(shard.owner.as_ref().and_then(Known::text));
+                    rotating_owner.as_deref().or(shard.owner.as_ref().and_then(CachedNode::text));
                 !shard.disabled && shard.failover.is_none() && owner == Some(self.own_id.as_str())
             })
             .map(|(shard, _)| *shard)
@@ -115,8 +115,8 @@ impl Assignment<'_> {
         if !self.rotates() {
             return None;
         }
-        let server = self.view.next_server.as_ref().and_then(Known::text)?;
-        let candidates = available(self.view)?;
+        let server = self.view.next_server.as_ref().and_then(CachedNode::text)?;
+        let candidates = available_instances(self.view)?;
         let mut there: Vec<String> = candidates
             .into_iter()
             .map(|candidate| candidate.id)
@@ -132,7 +132,7 @@ impl Assignment<'_> {
 
     /// The server whose turn it is after a run of ours, for a rotating shard, in the order that Java uses.
     pub(super) fn next_server(&self) -> Option<String> {
-        let candidates = available(self.view).filter(|_| self.rotates())?;
+        let candidates = available_instances(self.view).filter(|_| self.rotates())?;
         let mut ids: Vec<String> = candidates.into_iter().map(|candidate| candidate.id).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let own = ids.iter().position(|id| server_of(id) == self.own_id.server())?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::coordination::{
         member::test_view::{OTHER, TestView, US},
-        tree::{JobTree, Part},
+        tree::{JobTree, ShardNode},
     };
 
     #[test]
@@ -162,8 +162,8 @@ mod tests {
     fn disabled_and_taken_over_shards_are_assigned_but_not_runnable() {
         let test = TestView::new(4, &[US, OTHER])
             .owners(&[US, US, US, OTHER])
-            .part(0, Part::Disabled, "")
-            .part(1, Part::Failover, OTHER);
+            .part(0, ShardNode::Disabled, "")
+            .part(1, ShardNode::Failover, OTHER);
 
         assert_eq!(test.assignment().assigned(), BTreeSet::from([0, 1, 2]));
         assert_eq!(test.assignment().runnable(), BTreeSet::from([2]));
@@ -183,7 +183,7 @@ mod tests {
         let idle = TestView::new(1, &[US]).owners(&[OTHER]);
         assert!(idle.assignment().has_absent_owners());
 
-        let running = idle.part(0, Part::Running, OTHER);
+        let running = idle.part(0, ShardNode::Running, OTHER);
         assert!(!running.assignment().has_absent_owners());
     }
 

@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{
     job::LeaseLoss,
-    runtime::{Cancel, CancelReason},
+    runtime::{CancelReason, CancelToken},
 };
 
 /// Whether a claimed shard is still ours. The member watches the claim: if it vanishes, or another instance overwrites it, it is lost.
 #[derive(Debug)]
 pub struct Hold {
     lost: AtomicBool,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 impl Hold {
-    pub(super) fn new(cancel: Cancel) -> Self {
+    pub(super) fn new(cancel: CancelToken) -> Self {
         Self { lost: AtomicBool::new(false), cancel }
     }
 
@@ -24,7 +24,7 @@ impl Hold {
     }
 
     /// The request that cancels this shard.
-    pub fn cancel(&self) -> &Cancel {
+    pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 

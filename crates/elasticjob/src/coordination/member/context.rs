@@ -6,7 +6,7 @@ use futures_channel::mpsc as queue;
 
 use super::{busy_shards::BusyShards, handle::News};
 use crate::{
-    coordination::{flaw::Flaws, sharding::Dealers, tree::JobTree},
+    coordination::{flaw::Flaws, sharding::CustomStrategies, tree::JobTree},
     job::InstanceId,
     registry::{Registry, Session},
     runtime::{Clock, Randomness},
@@ -16,7 +16,7 @@ pub(super) struct Context {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
-    pub(super) strategies: Dealers,
+    pub(super) strategies: CustomStrategies,
     pub(super) flaws: Flaws,
     pub(super) own_id: InstanceId,
     /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.

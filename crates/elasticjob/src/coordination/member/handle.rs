@@ -22,10 +22,10 @@ use super::{
     join::{JoinError, Joined, Joining, join},
 };
 use crate::{
-    coordination::{flaw::Flaws, sharding::Dealers, trigger::Ask},
+    coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
     registry::{Error, Registry, Session},
-    runtime::{Cancel, Clock, Randomness, Tasks},
+    runtime::{CancelToken, Clock, Randomness, Tasks},
 };
 
 /// What the owner of a member has to know.
@@ -36,7 +36,7 @@ pub enum News {
     /// The configuration was changed and cannot be read; the previous one stays in force.
     Unreadable(String),
     /// The job is to run now. Boxed, because it is large.
-    Triggered(Box<Ask>),
+    Triggered(Box<TriggerRequest>),
     /// The owners of all shards are certain, for the first time or again: fires that were due meanwhile may not have run.
     Ready,
     /// The registry is unreachable: nothing can be started.
@@ -71,7 +71,7 @@ pub struct Request {
     /// How long to wait while shards are assigned.
     pub patience: Duration,
     /// Cancels all claimed shards; each of them has a child of it.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// Why shards are claimed.
@@ -105,7 +105,7 @@ pub struct Claimed {
     /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
     pub left: BTreeSet<u32>,
     /// Cancels all shards; each of them has a child of it.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
     /// The session of the claim: its deadline limits how long the claim may be trusted.
     pub session: Session,
     /// The process does not claim the shards again before this is dropped.
@@ -160,7 +160,7 @@ pub enum Refused {
 #[derive(Debug)]
 pub(super) enum Command {
     Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
-    TakeOver { cancel: Cancel },
+    TakeOver { cancel: CancelToken },
     StopTakingOver { reply: oneshot::Sender<()> },
     Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
@@ -173,7 +173,7 @@ pub struct Ground {
     pub clock: Arc<dyn Clock>,
     pub randomness: Arc<dyn Randomness>,
     /// Sharding strategies that the program brings.
-    pub dealers: Dealers,
+    pub strategies: CustomStrategies,
     /// Precautions that a simulation leaves out.
     pub flaws: Flaws,
     /// Shards that earlier members of this process may still run.
@@ -268,7 +268,7 @@ impl Claims {
 
     /// From now on takes over orphaned shards as they appear: each time a fair share of the shards of one run, handed over as
     /// [`News::TakenOver`]. `cancel` cancels all of them.
-    pub async fn take_over(&self, cancel: Cancel) {
+    pub async fn take_over(&self, cancel: CancelToken) {
         let _ = self.commands.send(Box::new(Command::TakeOver { cancel })).await;
     }
 

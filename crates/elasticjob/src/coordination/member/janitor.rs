@@ -12,10 +12,10 @@ use super::{assignment::Assignment, context::Context, mirror::Mirror};
 use crate::{
     coordination::{
         flaw::Flaw,
-        view::{Known, View},
+        view::{CachedNode, View},
     },
     job::{Failover, InstanceId, Resharding},
-    registry::{Create, Error, Expected, Op, Path},
+    registry::{Create, Error, ExpectedVersion, Op, Path},
     runtime::Monotonic,
 };
 
@@ -83,9 +83,9 @@ impl Janitor {
     pub(super) async fn clean_up(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
         let now = mirror.now();
         for path in leftovers(&mirror.assignment()) {
-            let op = Op::Delete { path, expected: Expected::Any };
+            let op = Op::Delete { path, expected: ExpectedVersion::Any };
             match mirror.write(vec![op]).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -116,8 +116,8 @@ impl Janitor {
     ) -> Result<(), Error> {
         for address in self.abandoned_servers(mirror.view(), now) {
             let path = mirror.tree().server(&address);
-            match mirror.context().registry.delete(&path, Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
             // The answer is also a sync: an instance that joined before is visible; one that joins after creates the server itself.
@@ -164,8 +164,8 @@ impl Janitor {
         }
         self.idle_since = None;
         let path = mirror.tree().server(mirror.own_id().server());
-        match mirror.context().registry.set(&path, "ENABLED".into(), Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => Ok(()),
+        match mirror.context().registry.set(&path, "ENABLED".into(), ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -194,13 +194,13 @@ fn servers_in_use(view: &View) -> BTreeSet<String> {
 /// Whether a Java leader has assigned us nothing although another instance has two shards. Pure.
 fn is_overlooked(assignment: &Assignment<'_>) -> bool {
     let Assignment { view, job, own_id } = assignment;
-    let leader = view.leader.as_ref().and_then(Known::text);
+    let leader = view.leader.as_ref().and_then(CachedNode::text);
     let is_java =
         leader.and_then(|id| id.parse::<InstanceId>().ok()).is_some_and(|id| id.is_java());
     let owners: Vec<&str> = view
         .shards
         .range(..job.shards.get())
-        .filter_map(|(_, shard)| shard.owner.as_ref().and_then(Known::text))
+        .filter_map(|(_, shard)| shard.owner.as_ref().and_then(CachedNode::text))
         .collect();
     let has_two = owners.iter().any(|id| owners.iter().filter(|other| *other == id).count() > 1);
     is_java
@@ -235,14 +235,14 @@ mod tests {
     #[test]
     fn flags_that_no_instance_may_act_on_are_left_over_for_the_leader() {
         let test = TestView::new(1, &[US])
-            .job(|job| job.if_node_dies(Failover::TakeOver))
+            .job(|job| job.failover(Failover::TakeOver))
             .with(|tree| tree.failover_item(0), "")
             .with(|tree| tree.failover_item(7), "");
         assert!(names(&test).is_empty());
 
         let leading = test.with(JobTree::leader, US);
         assert_eq!(names(&leading), ["7"], "there is no such shard");
-        let off = leading.job(|job| job.if_node_dies(Failover::Wait));
+        let off = leading.job(|job| job.failover(Failover::Wait));
         assert_eq!(names(&off), ["0", "7"]);
     }
 

@@ -15,8 +15,11 @@ use super::{
 };
 use crate::{
     coordination::tree::JobTree,
-    job::{Conflict, Difference, Handler, Instance, Job, JobName, Settled, Unreadable, settle},
-    registry::{Create, Error, Expected, Op, Registry, plant},
+    job::{
+        ConfigDecision, Conflict, Difference, Handler, Instance, Job, JobName, UnreadableDocument,
+        resolve_config,
+    },
+    registry::{Create, Error, ExpectedVersion, Op, Registry, ensure_path},
 };
 
 /// Why an instance could not join.
@@ -28,7 +31,7 @@ pub enum JoinError {
     Conflict(#[from] Conflict),
     /// The stored configuration cannot be read; it is left alone.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] UnreadableDocument),
     #[error("cannot join job {job}")]
     Registry {
         job: String,
@@ -39,9 +42,7 @@ pub enum JoinError {
     #[error("job {job} was removed from the registry")]
     Gone { job: String },
     /// The configuration changed during every try.
-    #[error(
-        "cannot join job {job}: its configuration changes faster than it can be read; hint: do instances of two versions overwrite each other?"
-    )]
+    #[error("cannot join job {job}: its configuration changes faster than it can be read")]
     Restless { job: String },
 }
 
@@ -90,7 +91,7 @@ pub(super) async fn join(
     joining: Joining,
     news: queue::UnboundedSender<News>,
 ) -> Result<Joined, JoinError> {
-    let Ground { registry, clock, randomness, dealers, flaws, busy } = ground;
+    let Ground { registry, clock, randomness, strategies, flaws, busy } = ground;
     let Joining { local, handler, author, instance } = joining;
     let name = local.name.clone();
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
@@ -108,13 +109,13 @@ pub(super) async fn join(
             (stored_configuration(&*registry, &tree, &name, &handler).await?, Vec::new())
         }
     };
-    plant(&*registry, tree.ledger()).await.map_err(outage)?;
+    ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
     let watch = registry.watch(tree.root()).await.map_err(outage)?;
     let context = Context {
         registry,
         clock,
         randomness,
-        strategies: dealers,
+        strategies,
         flaws,
         own_id: instance.id.clone(),
         session,
@@ -146,18 +147,23 @@ pub async fn settle_configuration(
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
         handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
-        let settled = settle(local.clone(), stored);
+        let settled = resolve_config(local.clone(), stored);
         let Some(job) = settled.to_store() else {
-            let drift =
-                if let Settled::Keep { drift, .. } = &settled { drift.clone() } else { vec![] };
+            let drift = if let ConfigDecision::Keep { drift, .. } = &settled {
+                drift.clone()
+            } else {
+                vec![]
+            };
             return Ok((settled.job().clone(), drift));
         };
         let class = handler.root_data().to_owned();
         let root_op = match &root {
             None => Op::Create(Create::persistent(tree.root(), class)),
-            Some(_) => {
-                Op::Set { path: tree.root().clone(), data: class.into(), expected: Expected::Any }
-            }
+            Some(_) => Op::Set {
+                path: tree.root().clone(),
+                data: class.into(),
+                expected: ExpectedVersion::Any,
+            },
         };
         let yaml = job.to_yaml();
         let config_op = match &config {
@@ -165,13 +171,13 @@ pub async fn settle_configuration(
             Some(node) => Op::Set {
                 path: tree.config(),
                 data: yaml.into(),
-                expected: Expected::Version(node.stat.version),
+                expected: ExpectedVersion::Version(node.stat.version),
             },
         };
         match registry.multi(vec![root_op, config_op]).await {
             Ok(_) => return Ok((settled.job().clone(), vec![])),
             // Another program was faster: read again, decide again.
-            Err(Error::Member { cause, .. }) if is_race(&cause) => {}
+            Err(Error::Operation { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
         }
     }
@@ -196,7 +202,7 @@ async fn stored_configuration(
 
 /// Whether another program was faster; any other refusal would be repeated.
 fn is_race(error: &Error) -> bool {
-    matches!(error, Error::Exists { .. } | Error::Absent { .. } | Error::Conflict { .. })
+    matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 
 /// Creates our instance. Returns the misfire marks that were there before any instance was.
@@ -223,7 +229,7 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
                 return Ok(leftover_marks);
             }
             // Another instance created what we were about to create.
-            Err(Error::Member { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
+            Err(Error::Operation { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
                 mirror.sync().await?;
             }
             Err(error) => return Err(error),
@@ -234,12 +240,12 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
 /// The transaction that joins: what is missing in the tree, our server, our instance. Refused if the job was removed.
 fn entry(mirror: &Mirror, instance: &Instance) -> Vec<Op> {
     let (view, tree) = (mirror.view(), mirror.tree());
-    let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
+    let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
     ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
     if view.servers.contains_key(instance.id.server()) {
         // It may be removed as abandoned at this moment.
-        ops.push(Op::Check { path: server, expected: Expected::Any });
+        ops.push(Op::Check { path: server, expected: ExpectedVersion::Any });
     } else {
         let status = if mirror.job().disabled { "DISABLED" } else { "ENABLED" };
         ops.push(Op::Create(Create::persistent(&server, status)));

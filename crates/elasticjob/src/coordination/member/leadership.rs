@@ -10,11 +10,11 @@ use super::{assignment::Assignment, context::Context, mirror::Mirror};
 use crate::{
     coordination::{
         latch,
-        sharding::{available, plan},
+        sharding::{available_instances, plan},
         tree::JobTree,
     },
     job::{InstanceId, Resharding},
-    registry::{Create, Error, Expected, Op, Registry, SessionId},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
     runtime::Monotonic,
 };
 
@@ -87,7 +87,7 @@ impl Leadership {
 
     fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
         let Assignment { view, job, .. } = assignment;
-        let Some(candidates) = available(view) else { return false };
+        let Some(candidates) = available_instances(view) else { return false };
         if candidates.is_empty() {
             return false;
         }
@@ -138,12 +138,14 @@ impl Leadership {
         if mirror.view().processing {
             return Ok(false);
         }
-        let instance =
-            Op::Check { path: mirror.tree().instance(mirror.own_id()), expected: Expected::Any };
+        let instance = Op::Check {
+            path: mirror.tree().instance(mirror.own_id()),
+            expected: ExpectedVersion::Any,
+        };
         self.is_assigning = true;
         match mirror.write(begin_assignment(mirror, instance.clone())).await {
             Ok(_) => {}
-            Err(Error::Member { .. }) => {
+            Err(Error::Operation { .. }) => {
                 self.is_assigning = false;
                 return mirror.refresh().await.map(|()| true);
             }
@@ -159,15 +161,15 @@ impl Leadership {
             self.unblock(mirror).await?;
             return Ok(false);
         };
-        let leads = Op::Check { path: mirror.tree().leader(), expected: Expected::Any };
+        let leads = Op::Check { path: mirror.tree().leader(), expected: ExpectedVersion::Any };
         match write_assignment(mirror, &[instance, leads], planned.ops).await {
             Ok(()) => {
                 self.is_assigning = false;
                 tracing::info!(job = %mirror.job().name, instances = planned.instances.len(), shards = planned.owners.len(), "shards assigned");
                 self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
-                self.moves_later = planned.later;
+                self.moves_later = planned.deferred;
             }
-            Err(Error::Member { index, cause }) => {
+            Err(Error::Operation { index, cause }) => {
                 tracing::debug!(index, %cause, "tree changed during the assignment, assigning again");
                 self.unblock(mirror).await?;
             }
@@ -185,7 +187,7 @@ impl Leadership {
         self.assigned_for = None;
         let flag = Op::Create(Create::persistent(&mirror.tree().necessary(), ""));
         match mirror.write(vec![flag]).await {
-            Ok(_) | Err(Error::Member { .. }) => {}
+            Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
         }
         mirror.refresh().await
@@ -197,8 +199,8 @@ impl Leadership {
             tracing::warn!(job = %mirror.job().name, "an instance that does not lead began an assignment and did not end it, assigning again");
         }
         let path = mirror.tree().processing();
-        match mirror.context().registry.delete(&path, Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => self.is_assigning = false,
+        match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => self.is_assigning = false,
             Err(error) => return Err(error),
         }
         mirror.refresh().await
@@ -207,8 +209,8 @@ impl Leadership {
     pub(super) async fn step_down(&self, mirror: &mut Mirror) -> Result<(), Error> {
         if mirror.assignment().is_leader() == Some(true) {
             let leader = mirror.tree().leader();
-            match mirror.context().registry.delete(&leader, Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match mirror.context().registry.delete(&leader, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -241,9 +243,9 @@ async fn write_assignment(
     let mut ops = conditions.to_vec();
     ops.extend(last);
     if mirror.view().necessary {
-        ops.push(Op::Delete { path: mirror.tree().necessary(), expected: Expected::Any });
+        ops.push(Op::Delete { path: mirror.tree().necessary(), expected: ExpectedVersion::Any });
     }
-    ops.push(Op::Delete { path: mirror.tree().processing(), expected: Expected::Any });
+    ops.push(Op::Delete { path: mirror.tree().processing(), expected: ExpectedVersion::Any });
     mirror.write(ops).await.map(drop)
 }
 
@@ -255,22 +257,22 @@ async fn run_election(
     session: SessionId,
     ticket: u128,
 ) -> Result<(), Error> {
-    let turn = latch::queue(registry, &tree.election_latch(), ticket, ELECTION_TIMEOUT).await?;
+    let turn = latch::acquire(registry, &tree.election_latch(), ticket, ELECTION_TIMEOUT).await?;
     let Some(turn) = turn else { return Ok(()) };
     let ops = vec![
         turn.check(),
-        Op::Check { path: tree.instance(own_id), expected: Expected::Any },
+        Op::Check { path: tree.instance(own_id), expected: ExpectedVersion::Any },
         Op::Create(Create::ephemeral(&tree.leader(), own_id.to_string(), session)),
     ];
     let elected = registry.multi(ops).await;
-    turn.pass(registry).await;
+    turn.release(registry).await;
     match elected {
         Ok(_) => {
             tracing::info!(instance = %own_id, "elected leader");
             Ok(())
         }
         // Another instance leads, or ours has left.
-        Err(Error::Member { .. }) => Ok(()),
+        Err(Error::Operation { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
     use crate::coordination::{
         member::test_view::{OTHER, TestView, US, at},
-        tree::Part,
+        tree::ShardNode,
     };
 
     fn duties(leadership: &Leadership, test: &TestView) -> Vec<LeaderDuty> {
@@ -324,7 +326,7 @@ mod tests {
             leading().1.with(JobTree::necessary, ""),
             leading().1.without(|tree| tree.instance(OTHER)),
             leading().1.job(|job| job.shards(3)),
-            leading().1.part(2, Part::Itself, ""),
+            leading().1.part(2, ShardNode::Root, ""),
         ];
         for test in changed {
             assert_eq!(duties(&leadership, &test), [LeaderDuty::Assign]);
@@ -336,10 +338,10 @@ mod tests {
     fn shard_that_was_to_move_is_reassigned_once_its_run_has_ended() {
         let (leadership, test) = leading();
         let leadership = Leadership { moves_later: BTreeSet::from([0]), ..leadership };
-        let running = test.part(0, Part::Running, US);
+        let running = test.part(0, ShardNode::Running, US);
         assert_eq!(duties(&leadership, &running), []);
 
-        let ended = running.without(|tree| tree.shard(0, Part::Running));
+        let ended = running.without(|tree| tree.shard(0, ShardNode::Running));
         assert_eq!(duties(&leadership, &ended), [LeaderDuty::Assign]);
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::{context::Context, handle::Lost};
 use crate::{
     coordination::{
-        ledger::{Page, Seen},
+        ledger::{LedgerPage, VersionedPage},
         view::View,
     },
     job::{Failover, FencingToken, InstanceId, Job, Monitor},
@@ -17,18 +17,18 @@ use crate::{
 #[derive(Default)]
 pub(super) struct LedgerPages {
     /// Boxed: a map node reserves space for eleven values.
-    known: BTreeMap<u32, Box<Seen>>,
+    known: BTreeMap<u32, Box<VersionedPage>>,
     /// Runs found in pages whose instance is absent; see [`possibly_lost`].
     possibly_lost: BTreeMap<u32, Lost>,
 }
 
 impl LedgerPages {
     /// The page as last read or written; a page that was never written if it is not known.
-    pub(super) fn get(&self, shard: u32) -> Seen {
-        self.known.get(&shard).map(|seen| Seen::clone(seen)).unwrap_or_default()
+    pub(super) fn get(&self, shard: u32) -> VersionedPage {
+        self.known.get(&shard).map(|seen| VersionedPage::clone(seen)).unwrap_or_default()
     }
 
-    pub(super) fn remember(&mut self, shard: u32, page: Seen) {
+    pub(super) fn remember(&mut self, shard: u32, page: VersionedPage) {
         self.known.insert(shard, Box::new(page));
     }
 
@@ -46,20 +46,21 @@ impl LedgerPages {
     ) -> Result<(), Error> {
         let unknown: Vec<u32> =
             shards.iter().copied().filter(|shard| !self.known.contains_key(shard)).collect();
-        let paths: Vec<Path> = unknown.iter().map(|shard| context.tree.page(*shard)).collect();
+        let paths: Vec<Path> =
+            unknown.iter().map(|shard| context.tree.ledger_page(*shard)).collect();
         let nodes = join_all(paths.iter().map(|path| context.registry.get(path))).await;
         for ((shard, path), node) in unknown.into_iter().zip(paths).zip(nodes) {
             let seen = match node? {
-                None => Seen::default(),
+                None => VersionedPage::default(),
                 Some(node) => {
-                    let page = Page::read(&node.data)
+                    let page = LedgerPage::read(&node.data)
                         .map_err(|error| Error::Invalid { path, reason: error.to_string() })?;
                     let lost =
                         possibly_lost(shard, &page, node.stat.changed, view, job, &context.own_id);
                     if let Some(lost) = lost {
                         self.possibly_lost.insert(shard, lost);
                     }
-                    Seen { page, version: Some(node.stat.version) }
+                    VersionedPage { page, version: Some(node.stat.version) }
                 }
             };
             self.remember(shard, seen);
@@ -77,14 +78,14 @@ impl LedgerPages {
 /// outlives the instance; elsewhere it vanishes with the session, and the page alone still says that the run has not ended.
 fn possibly_lost(
     shard: u32,
-    page: &Page,
+    page: &LedgerPage,
     written: Zxid,
     view: &View,
     job: &Job,
     own_id: &InstanceId,
 ) -> Option<Lost> {
     let is_taken_over = job.failover == Failover::TakeOver && job.monitor == Monitor::Executions;
-    let instance = page.is_held_by_other(own_id)?;
+    let instance = page.other_holder(own_id)?;
     let run = page.run.as_ref()?;
     if is_taken_over || view.instances.contains_key(instance.as_str()) {
         return None;

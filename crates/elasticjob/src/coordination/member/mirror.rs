@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::Claimant,
-        ledger::Seen,
-        tree::{JobTree, Part, Place},
-        view::{Document, Known, ShardView, View},
+        claim::TransactionBuilder,
+        ledger::VersionedPage,
+        tree::{JobTree, ShardNode, TreeNode},
+        view::{CachedNode, Document, ShardView, View},
     },
     job::{InstanceId, Job},
     registry::{Committed, Error, Event, Op, Path, Version, Watch},
@@ -136,7 +136,7 @@ impl Mirror {
             while let Some(event) = self.watch.get_mut().try_next() {
                 self.apply(&event);
             }
-            let dirty = self.view.dirty();
+            let dirty = self.view.dirty_paths();
             if dirty.is_empty() || !self.view.is_current() {
                 self.update_job();
                 return Ok(());
@@ -161,14 +161,16 @@ impl Mirror {
     pub(super) async fn read(&mut self, paths: &[Path]) -> Result<(), Error> {
         let nodes = join_all(paths.iter().map(|path| self.context.registry.get(path))).await;
         for (path, node) in paths.iter().zip(nodes) {
-            self.view.learn(path, node?);
+            self.view.record_read(path, node?);
         }
         Ok(())
     }
 
     /// Takes over the stored configuration if it has changed, and tells the owner.
     fn update_job(&mut self) {
-        let Some(document) = self.view.config.as_ref().and_then(Known::read) else { return };
+        let Some(document) = self.view.config.as_ref().and_then(CachedNode::document) else {
+            return;
+        };
         if self.config.as_ref() == Some(document) {
             return;
         }
@@ -195,14 +197,14 @@ impl Mirror {
         self.context.registry.sync().await
     }
 
-    /// See [`View::expect`].
-    pub(super) fn expect(&mut self, path: Path, document: Document) {
-        self.view.expect(path, document);
+    /// See [`View::expect_echo`].
+    pub(super) fn expect_echo(&mut self, path: Path, document: Document) {
+        self.view.expect_echo(path, document);
     }
 
     /// The registry has answered that there is nothing at this path.
     pub(super) fn learn_absent(&mut self, path: &Path) {
-        self.view.learn(path, None);
+        self.view.record_read(path, None);
     }
 
     /// Whether this instance is alive: it is a member of the job, or its process still exists.
@@ -215,16 +217,16 @@ impl Mirror {
     }
 
     /// Builds transactions that depend on the current configuration; `None` while it is unread.
-    pub(super) fn transactions(&self) -> Option<Claimant<'_>> {
-        Some(self.transactions_for(self.view.config.as_ref()?.read()?.version))
+    pub(super) fn transactions(&self) -> Option<TransactionBuilder<'_>> {
+        Some(self.transactions_for(self.view.config.as_ref()?.document()?.version))
     }
 
-    pub(super) fn transactions_for(&self, config: Version) -> Claimant<'_> {
-        Claimant {
+    pub(super) fn transactions_for(&self, config_version: Version) -> TransactionBuilder<'_> {
+        TransactionBuilder {
             tree: &self.context.tree,
-            me: &self.context.own_id,
+            instance: &self.context.own_id,
             session: self.context.session.id(),
-            config,
+            config_version,
             monitor: self.job.monitor,
             failover: self.job.failover,
         }
@@ -240,13 +242,13 @@ impl Mirror {
     }
 
     /// The ledger page of a shard, read if it is not known.
-    pub(super) async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
+    pub(super) async fn page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
         self.fetch_pages(&[shard]).await?;
         Ok(self.pages.get(shard))
     }
 
     /// The ledger page of a shard, read again.
-    pub(super) async fn reread_page(&mut self, shard: u32) -> Result<Seen, Error> {
+    pub(super) async fn reread_page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
         self.pages.forget(shard);
         self.page(shard).await
     }
@@ -273,21 +275,21 @@ impl Mirror {
                 let running = self.view.failover_items.iter().filter(is_running).copied();
                 Observation::SnapshotComplete { running: running.collect() }
             }
-            (Event::Delete { .. }, Some(Place::Instance(id))) => {
+            (Event::Delete { .. }, Some(TreeNode::Instance(id))) => {
                 Observation::InstanceGone { java_ran: self.ran_by_java(&id), id, at }
             }
-            (Event::Apply { .. }, Some(Place::Instance(id))) => {
+            (Event::Apply { .. }, Some(TreeNode::Instance(id))) => {
                 Observation::InstanceSeen { id, at }
             }
-            (Event::Apply { .. }, Some(Place::Shard(shard, Part::Running)))
+            (Event::Apply { .. }, Some(TreeNode::Shard(shard, ShardNode::Running)))
                 if self.view.failover_items.contains(&shard) =>
             {
                 Observation::RanWhileFlagged(shard)
             }
-            (Event::Delete { .. }, Some(Place::FailoverItem(shard))) => {
+            (Event::Delete { .. }, Some(TreeNode::FailoverItem(shard))) => {
                 Observation::Unflagged(shard)
             }
-            (_, Some(Place::FailoverItem(shard))) => Observation::Flagged { shard, at },
+            (_, Some(TreeNode::FailoverItem(shard))) => Observation::Flagged { shard, at },
             _ => return,
         };
         self.observations.push(observation);
@@ -300,7 +302,7 @@ impl Mirror {
         }
         let shards = self.view.shards.iter();
         let ran = shards.filter(|(_, view)| {
-            let is_owner = view.owner.as_ref().and_then(Known::text) == Some(id);
+            let is_owner = view.owner.as_ref().and_then(CachedNode::text) == Some(id);
             is_owner && view.running.is_some() && view.failovering.is_none()
         });
         Some(ran.map(|(shard, _)| *shard).collect())

@@ -32,7 +32,7 @@ impl ReshardSignal {
                 let context = mirror.context();
                 let now_ms = context.clock.now().as_millisecond();
                 let plan = plan(view, job, &context.strategies, now_ms);
-                let later = plan.map(|plan| plan.later).unwrap_or_default();
+                let later = plan.map(|plan| plan.deferred).unwrap_or_default();
                 let moves = later.iter().any(|shard| claims.holds(*shard));
                 self.planned = Some((basis, moves));
             }

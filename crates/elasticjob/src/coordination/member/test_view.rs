@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::assignment::Assignment;
 use crate::{
     coordination::{
-        tree::{JobTree, Part},
+        tree::{JobTree, ShardNode},
         view::View,
     },
     job::{InstanceId, Job},
@@ -45,8 +45,8 @@ impl TestView {
     /// The shards are assigned to these instances, in order.
     pub(super) fn owners(mut self, owners: &[&str]) -> Self {
         for (shard, owner) in (0..).zip(owners) {
-            self = self.with(|tree| tree.shard(shard, Part::Itself), "");
-            self = self.with(|tree| tree.shard(shard, Part::Owner), owner);
+            self = self.with(|tree| tree.shard(shard, ShardNode::Root), "");
+            self = self.with(|tree| tree.shard(shard, ShardNode::Owner), owner);
         }
         self
     }
@@ -62,11 +62,11 @@ impl TestView {
             children: 0,
         };
         self.view.apply(&Event::Apply { path: path.clone() });
-        self.view.learn(&path, Some(Node { data: data.to_owned().into(), stat }));
+        self.view.record_read(&path, Some(Node { data: data.to_owned().into(), stat }));
         self
     }
 
-    pub(super) fn part(self, shard: u32, part: Part, data: &str) -> Self {
+    pub(super) fn part(self, shard: u32, part: ShardNode, data: &str) -> Self {
         self.with(|tree| tree.shard(shard, part), data)
     }
 

@@ -2,16 +2,16 @@
 
 use super::{assignment::Assignment, mirror::Mirror};
 use crate::{
-    coordination::trigger::Trigger,
-    registry::{Error, Expected, Zxid},
+    coordination::trigger::InstanceRequest,
+    registry::{Error, ExpectedVersion, Zxid},
 };
 
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     /// A trigger whose deletion was not answered, with its creation id.
-    unanswered: Option<(Zxid, Trigger)>,
+    unanswered: Option<(Zxid, InstanceRequest)>,
     /// Triggers that were taken and not yet handled.
-    taken: Vec<Trigger>,
+    taken: Vec<InstanceRequest>,
 }
 
 impl Triggers {
@@ -25,7 +25,7 @@ impl Triggers {
     pub(super) async fn take(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
         let path = mirror.tree().trigger(mirror.own_id());
         let node = mirror.context().registry.get(&path).await?;
-        let is_gone = |(created, _): &(Zxid, Trigger)| {
+        let is_gone = |(created, _): &(Zxid, InstanceRequest)| {
             node.as_ref().is_none_or(|node| node.stat.created != *created)
         };
         // Its deletion was not answered, and it is gone: it was ours to delete, and so it is ours to handle.
@@ -34,15 +34,15 @@ impl Triggers {
         }
         match node {
             Some(node) => {
-                let trigger = Trigger::read(&node.data);
-                let expected = Expected::Version(node.stat.version);
+                let trigger = InstanceRequest::read(&node.data);
+                let expected = ExpectedVersion::Version(node.stat.version);
                 match mirror.context().registry.delete(&path, expected).await {
                     Ok(_) => {
                         self.unanswered = None;
                         self.taken.push(trigger);
                     }
                     // It was deleted or changed by another program.
-                    Err(Error::Absent { .. } | Error::Conflict { .. }) => self.unanswered = None,
+                    Err(Error::NotFound { .. } | Error::Conflict { .. }) => self.unanswered = None,
                     Err(error) => {
                         if error.is_outage() {
                             self.unanswered = Some((node.stat.created, trigger));
@@ -58,7 +58,7 @@ impl Triggers {
     }
 
     /// Triggers that were taken, also if taking another one failed.
-    pub(super) fn taken(&mut self) -> Vec<Trigger> {
+    pub(super) fn taken(&mut self) -> Vec<InstanceRequest> {
         std::mem::take(&mut self.taken)
     }
 }

@@ -1,11 +1,11 @@
-//! Who runs which shard.
+//! Assignment of shards to instances.
 
-mod dealers;
+mod custom_strategies;
 mod plan;
 mod strategy;
 
 pub use self::{
-    dealers::Dealers,
-    plan::{Plan, available, plan},
-    strategy::{Candidate, Dealer, Situation},
+    custom_strategies::CustomStrategies,
+    plan::{Plan, available_instances, plan},
+    strategy::{Candidate, ShardingInput, ShardingStrategy},
 };

@@ -1,99 +1,100 @@
-//! From what the leader sees to what it writes.
+//! Computes from the leader's view the changes that assign every shard to an instance.
 //!
-//! Instances count when they are there and their server is enabled, compared by the whole address. A shard that runs keeps its owner: it
-//! moves when its run is over. So does one whose `running` names an instance that is gone, because survivors find out from it
+//! An instance is a candidate if it is registered and its server, compared by the whole address, is enabled. A running shard keeps its owner and
+//! moves when its run is over. A shard whose `running` names a dead instance keeps its owner, too, because the survivors learn from `running`
 //! and the old owner what has to be taken over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    dealers::Dealers,
-    strategy::{Candidate, Situation},
+    custom_strategies::CustomStrategies,
+    strategy::{Candidate, ShardingInput},
 };
 use crate::{
     coordination::{
-        tree::Part,
-        view::{Known, View},
+        tree::ShardNode,
+        view::{CachedNode, View},
     },
     job::Job,
-    registry::{Create, Expected, Op, Path},
+    registry::{Create, ExpectedVersion, Op, Path},
 };
 
-/// What a leader has to write so that every shard has an owner.
+/// A new assignment of shards, and the operations that establish it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Who is to own which shard.
+    /// The owner of each shard.
     pub owners: BTreeMap<u32, String>,
-    /// Shards that should move and cannot yet, because they run.
-    pub later: BTreeSet<u32>,
-    /// The instances it was made for.
+    /// Shards that the strategy moves, but that keep their owner for now because they run.
+    pub deferred: BTreeSet<u32>,
+    /// The candidates that the assignment was computed for.
     pub instances: BTreeSet<String>,
-    /// The changes that lead there.
+    /// The operations that lead from the present assignment to this one.
     pub ops: Vec<Op>,
 }
 
-/// Instances that can take shards, or `None` while something that decides it is unread.
-pub fn available(view: &View) -> Option<Vec<Candidate>> {
+/// The instances that can own shards; `None` while a node that this depends on is dirty.
+pub fn available_instances(view: &View) -> Option<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (id, known) in &view.instances {
-        known.read()?;
+        known.document()?;
         let Some(weight) = view.weight(id) else { continue };
         let Some((server, _)) = id.split_once("@-@") else { continue };
-        let enabled = match view.servers.get(server) {
-            Some(Known::Dirty) => return None,
+        let is_enabled = match view.servers.get(server) {
+            Some(CachedNode::Dirty) => return None,
             Some(status) => status.text() == Some("ENABLED"),
             None => false,
         };
-        if enabled {
+        if is_enabled {
             candidates.push(Candidate { id: id.clone(), weight });
         }
     }
     Some(candidates)
 }
 
-/// What to write; `None` while something that decides it is unread, or while there is nobody to give shards to.
-pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Plan> {
+/// The assignment to establish; `None` while a node that it depends on is dirty, or while no instance can own shards.
+pub fn plan(view: &View, job: &Job, strategies: &CustomStrategies, now_ms: i64) -> Option<Plan> {
     if !view.is_current() {
         return None;
     }
-    let candidates = available(view).filter(|candidates| !candidates.is_empty())?;
+    let candidates = available_instances(view).filter(|candidates| !candidates.is_empty())?;
     let total = job.shards.get();
     let mut owners = BTreeMap::new();
     for (number, shard) in &view.shards {
         match &shard.owner {
-            Some(Known::Dirty) => return None,
+            Some(CachedNode::Dirty) => return None,
             Some(known) => {
                 drop(owners.insert(*number, known.text().unwrap_or_default().to_owned()));
             }
             None => {}
         }
     }
-    let situation = Situation {
+    let input = ShardingInput {
         job: job.name.as_str(),
         total,
         candidates: &candidates,
         owners: &owners,
         now_ms,
     };
-    let mut target: BTreeMap<u32, String> = (0..total).zip(dealers.deal(job, &situation)).collect();
-    let mut later = BTreeSet::new();
+    let mut target: BTreeMap<u32, String> =
+        (0..total).zip(strategies.assign(job, &input)).collect();
+    let mut deferred = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
         if shard.running.is_some()
             && let Some(owner) = owners.get(number)
             && target.get(number) != Some(owner)
         {
             target.insert(*number, owner.clone());
-            later.insert(*number);
+            deferred.insert(*number);
         }
     }
     let ops = changes(view, &owners, &target, total);
     let instances = candidates.into_iter().map(|candidate| candidate.id).collect();
-    Some(Plan { owners: target, later, instances, ops })
+    Some(Plan { owners: target, deferred, instances, ops })
 }
 
 fn changes(
     view: &View,
-    now: &BTreeMap<u32, String>,
+    current: &BTreeMap<u32, String>,
     target: &BTreeMap<u32, String>,
     total: u32,
 ) -> Vec<Op> {
@@ -101,38 +102,40 @@ fn changes(
     let mut ops = Vec::new();
     for (number, owner) in target {
         if !view.shards.contains_key(number) {
-            ops.push(Op::Create(Create::persistent(&tree.shard(*number, Part::Itself), "")));
+            ops.push(Op::Create(Create::persistent(&tree.shard(*number, ShardNode::Root), "")));
         }
-        let path = tree.shard(*number, Part::Owner);
+        let path = tree.shard(*number, ShardNode::Owner);
         let data = owner.clone().into_bytes();
-        match now.get(number) {
+        match current.get(number) {
             None => ops.push(Op::Create(Create::persistent(&path, data))),
             Some(before) if before == owner => {}
-            Some(_) => ops.push(Op::Set { path, data: data.into(), expected: Expected::Any }),
+            Some(_) => {
+                ops.push(Op::Set { path, data: data.into(), expected: ExpectedVersion::Any })
+            }
         }
     }
-    // Whatever is above the total goes, unless it runs: then it goes the next time.
+    // Shards beyond the shard count are deleted, but a running one only by a later assignment.
     for (number, shard) in view.shards.range(total..).filter(|(_, shard)| shard.running.is_none()) {
-        let parts = [
-            (Part::Owner, shard.owner.is_some()),
-            (Part::Failover, shard.failover.is_some()),
-            (Part::Failovering, shard.failovering.is_some()),
-            (Part::Misfire, shard.misfire),
-            (Part::Disabled, shard.disabled),
-            (Part::Itself, true),
+        let shard_nodes = [
+            (ShardNode::Owner, shard.owner.is_some()),
+            (ShardNode::Failover, shard.failover.is_some()),
+            (ShardNode::Failovering, shard.failovering.is_some()),
+            (ShardNode::Misfire, shard.misfire),
+            (ShardNode::Disabled, shard.disabled),
+            (ShardNode::Root, true),
         ];
         ops.extend(
-            parts
+            shard_nodes
                 .iter()
-                .filter(|(_, there)| *there)
-                .map(|(part, _)| delete(tree.shard(*number, *part))),
+                .filter(|(_, exists)| *exists)
+                .map(|(shard_node, _)| delete(tree.shard(*number, *shard_node))),
         );
     }
     ops
 }
 
 fn delete(path: Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }
 
 #[cfg(test)]
@@ -146,7 +149,7 @@ mod tests {
     const A: &str = "10.0.0.1@-@1";
     const B: &str = "10.0.0.2@-@2";
 
-    /// A view with these documents; `None` as data leaves a node unread.
+    /// A view of these nodes; one whose data is `None` stays dirty.
     fn view(nodes: &[(Path, Option<&str>)]) -> View {
         let mut view = View::new(tree());
         let stat = Stat {
@@ -161,7 +164,7 @@ mod tests {
         for (path, data) in nodes {
             view.apply(&Event::InitApply { path: path.clone(), stat });
             if let Some(data) = data {
-                view.learn(path, Some(Node { data: data.to_string().into(), stat }));
+                view.record_read(path, Some(Node { data: data.to_string().into(), stat }));
             }
         }
         view.apply(&Event::InitDone);
@@ -192,44 +195,44 @@ mod tests {
     fn shards_go_to_enabled_instances_only() {
         let parts = [instance(A, "ENABLED"), instance(B, "DISABLED")].concat();
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &CustomStrategies::default(), 0).unwrap();
 
         assert_eq!(plan.owners, BTreeMap::from([(0, A.to_owned()), (1, A.to_owned())]));
         assert_eq!(plan.ops.len(), 4, "two shards and their owners are created");
     }
 
     #[test]
-    fn a_running_shard_keeps_its_owner_until_its_run_is_over() {
+    fn running_shard_keeps_its_owner() {
         let mut parts = [instance(A, "ENABLED"), instance(B, "ENABLED")].concat();
         for shard in 0..2 {
-            parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
-            parts.push((tree().shard(shard, Part::Owner), Some(A.to_owned())));
+            parts.push((tree().shard(shard, ShardNode::Root), Some(String::new())));
+            parts.push((tree().shard(shard, ShardNode::Owner), Some(A.to_owned())));
         }
-        parts.push((tree().shard(0, Part::Running), Some(A.to_owned())));
+        parts.push((tree().shard(0, ShardNode::Running), Some(A.to_owned())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &CustomStrategies::default(), 0).unwrap();
 
-        // By the strategy B, the larger id, would have shard 0 and A shard 1.
+        // The strategy assigns shard 0 to B, the larger id, and shard 1 to A.
         assert_eq!(plan.owners[&0], A);
-        assert_eq!(plan.later, BTreeSet::from([0]));
-        assert!(plan.ops.is_empty(), "shard 1 is where it belongs");
+        assert_eq!(plan.deferred, BTreeSet::from([0]));
+        assert!(plan.ops.is_empty(), "shard 1 already has the right owner");
     }
 
     #[test]
-    fn shrinking_removes_what_does_not_run_and_leaves_what_does() {
+    fn smaller_shard_count_deletes_only_idle_shards() {
         let mut parts = instance(A, "ENABLED").to_vec();
         for shard in 0..3 {
-            parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
-            parts.push((tree().shard(shard, Part::Owner), Some(A.to_owned())));
+            parts.push((tree().shard(shard, ShardNode::Root), Some(String::new())));
+            parts.push((tree().shard(shard, ShardNode::Owner), Some(A.to_owned())));
         }
-        parts.push((tree().shard(2, Part::Running), Some(A.to_owned())));
-        parts.push((tree().shard(1, Part::Misfire), Some(String::new())));
+        parts.push((tree().shard(2, ShardNode::Running), Some(A.to_owned())));
+        parts.push((tree().shard(1, ShardNode::Misfire), Some(String::new())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(1), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(1), &CustomStrategies::default(), 0).unwrap();
 
-        let gone: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
+        let deleted: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
         assert_eq!(
-            gone,
+            deleted,
             [
                 "/shop/settle/sharding/1/instance",
                 "/shop/settle/sharding/1/misfire",
@@ -239,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_planned_from_what_has_not_been_read() {
+    fn dirty_or_incomplete_view_yields_no_plan() {
         let read = instance(A, "ENABLED");
-        let mut unread = nodes(&read);
-        unread[1].1 = None;
+        let mut dirty = nodes(&read);
+        dirty[1].1 = None;
 
-        assert_eq!(plan(&view(&unread), &job(1), &Dealers::default(), 0), None);
-        assert_eq!(plan(&View::new(tree()), &job(1), &Dealers::default(), 0), None);
+        assert_eq!(plan(&view(&dirty), &job(1), &CustomStrategies::default(), 0), None);
+        assert_eq!(plan(&View::new(tree()), &job(1), &CustomStrategies::default(), 0), None);
     }
 }

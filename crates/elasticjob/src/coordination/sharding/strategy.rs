@@ -1,67 +1,63 @@
-//! Who gets which shard: the ancestor's strategies to the letter, and two of our own.
+//! Built-in sharding strategies: exactly those of Java ElasticJob, and two more, `STICKY` and `WEIGHTED`.
 //!
-//! A strategy is a pure function of what the leader saw, so every node that saw the same decides the same. The ancestor's are
-//! all `AVG_ALLOCATION` over the instances in some order, and the order starts from *descending* ids, compared as Java compares
-//! strings.
+//! A strategy is a pure function of the leader's view, so every instance with the same view computes the same assignment. Java's strategies are
+//! all `AVG_ALLOCATION` over the instances in some order. Each order starts from *descending* ids, compared as Java compares strings: by UTF-16
+//! code units.
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use crate::job::{Strategy, server_of};
 
-/// What a strategy decides from.
+/// The input of a sharding strategy.
 #[derive(Debug, Clone)]
-pub struct Situation<'a> {
-    /// The job.
+pub struct ShardingInput<'a> {
     pub job: &'a str,
-    /// How many shards there are.
     pub total: u32,
-    /// Who can take some, in any order.
+    /// The instances that can own shards, in any order.
     pub candidates: &'a [Candidate],
-    /// Who has which shard now; shards without an owner are missing. Only `STICKY` looks at it.
+    /// The present owner of each shard; unassigned shards are absent. Only `STICKY` uses it.
     pub owners: &'a BTreeMap<u32, String>,
-    /// The registry's clock in milliseconds since 1970. Only `SINGLE_SHARDING_BALANCE` looks at it.
+    /// The registry's clock in milliseconds since 1970. Only `SINGLE_SHARDING_BALANCE` uses it.
     pub now_ms: i64,
 }
 
-/// An instance that can take shards.
+/// An instance that can own shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its id.
     pub id: String,
-    /// Its share compared with others, one unless its labels say otherwise.
+    /// Share relative to the other instances; one unless the instance's labels say otherwise.
     pub weight: u32,
 }
 
 impl Candidate {
-    /// An instance with the usual weight.
+    /// An instance with the default weight, one.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), weight: 1 }
     }
 
-    /// The address in front of the id's mark.
     fn address(&self) -> &str {
         server_of(&self.id)
     }
 }
 
-/// A way to decide who gets which shard. Programs can bring their own, by name.
-pub trait Dealer: fmt::Debug + Send + Sync {
-    /// The owner of shard *i* at index *i*. Called with at least one candidate; must return `total` ids of candidates.
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String>;
+/// A sharding strategy: decides which instance owns which shard. Programs can provide their own, by name.
+pub trait ShardingStrategy: fmt::Debug + Send + Sync {
+    /// Returns the owner of shard *i* at index *i*. It is called with at least one candidate and must return `total` ids of candidates.
+    fn assign(&self, input: &ShardingInput<'_>) -> Vec<String>;
 }
 
-/// The strategies that come with the library. One that only the program knows is for the program to resolve; here it is dealt
-/// as the ancestor deals what it does not know.
-impl Dealer for Strategy {
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String> {
-        let mut order: Vec<&Candidate> = situation.candidates.iter().collect();
+/// The built-in strategies. A custom strategy is resolved elsewhere ([`CustomStrategies`](super::CustomStrategies)); here its name is treated as Java ElasticJob
+/// treats an unknown one: as `AVG_ALLOCATION`.
+impl ShardingStrategy for Strategy {
+    fn assign(&self, input: &ShardingInput<'_>) -> Vec<String> {
+        let mut order: Vec<&Candidate> = input.candidates.iter().collect();
         order.sort_by_cached_key(|candidate| {
             Reverse(candidate.id.encode_utf16().collect::<Vec<_>>())
         });
         if order.is_empty() {
             return Vec::new();
         }
-        let hash = java_hash(situation.job);
+        let hash = java_hash(input.job);
         match self {
             Strategy::Odevity => {
                 if hash % 2 == 0 {
@@ -70,13 +66,13 @@ impl Dealer for Strategy {
             }
             Strategy::RoundRobin => rotate(&mut order, hash),
             Strategy::SingleShardingBalance => {
-                rotate(&mut order, hash.wrapping_add(situation.now_ms as i32));
+                rotate(&mut order, hash.wrapping_add(input.now_ms as i32));
             }
-            Strategy::Sticky => return sticky(situation, &order),
-            Strategy::Weighted => return weighted(situation.total, &order),
+            Strategy::Sticky => return sticky(input, &order),
+            Strategy::Weighted => return weighted(input.total, &order),
             Strategy::AvgAllocation | Strategy::Named(_) => {}
         }
-        average(situation.total, &order)
+        average(input.total, &order)
     }
 }
 
@@ -86,7 +82,7 @@ fn java_hash(text: &str) -> i32 {
         .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
 }
 
-/// To the left, by the hash's absolute value. For the one hash that has none Java fails; the smallest number's own distance
+/// Rotates to the left by the absolute value of the hash. Java fails for `Integer.MIN_VALUE`, whose absolute value is not an `int`; its distance
 /// from zero is what was meant.
 fn rotate(order: &mut [&Candidate], hash: i32) {
     let offset = hash.unsigned_abs() as usize % order.len();
@@ -102,47 +98,47 @@ fn average(total: u32, order: &[&Candidate]) -> Vec<String> {
         .collect()
 }
 
-/// Everybody keeps what they have up to their fair share; what is left goes to whoever has least.
-fn sticky(situation: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
-    let kept_by = successors(situation, order);
-    let mut held: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
-    for (shard, owner) in situation.owners.range(..situation.total) {
-        if let Some(instance) = kept_by.get(owner.as_str()) {
-            held[*instance].push(*shard);
+/// Each instance keeps its shards up to its fair share; the remaining shards go to instances that are below theirs.
+fn sticky(input: &ShardingInput<'_>, order: &[&Candidate]) -> Vec<String> {
+    let successors = successors(input, order);
+    let mut kept: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+    for (shard, owner) in input.owners.range(..input.total) {
+        if let Some(instance) = successors.get(owner.as_str()) {
+            kept[*instance].push(*shard);
         }
     }
-    let (total, count) = (situation.total as usize, order.len());
+    let (total, count) = (input.total as usize, order.len());
     let (each, mut one_more) = (total / count, total % count);
-    // Those who hold most get the larger shares, so that the fewest shards have to move.
-    let mut by_holding: Vec<usize> = (0..count).collect();
-    by_holding.sort_by_key(|instance| Reverse(held[*instance].len()));
+    // The instances with the most shards get the larger shares, so that the fewest shards move.
+    let mut by_count: Vec<usize> = (0..count).collect();
+    by_count.sort_by_key(|instance| Reverse(kept[*instance].len()));
     let mut share = vec![each; count];
-    for instance in &by_holding {
+    for instance in &by_count {
         if one_more > 0 {
             share[*instance] += 1;
             one_more -= 1;
         }
-        held[*instance].truncate(share[*instance]);
+        kept[*instance].truncate(share[*instance]);
     }
     let mut plan: Vec<Option<usize>> = vec![None; total];
-    for (instance, shards) in held.iter().enumerate() {
+    for (instance, shards) in kept.iter().enumerate() {
         for shard in shards {
             plan[*shard as usize] = Some(instance);
         }
     }
-    let mut room = (0..count).flat_map(|instance| {
-        std::iter::repeat_n(instance, share[instance].saturating_sub(held[instance].len()))
+    let mut free_slots = (0..count).flat_map(|instance| {
+        std::iter::repeat_n(instance, share[instance].saturating_sub(kept[instance].len()))
     });
     plan.into_iter()
-        .map(|owner| owner.or_else(|| room.next()).unwrap_or(0))
+        .map(|owner| owner.or_else(|| free_slots.next()).unwrap_or(0))
         .map(|instance| order[instance].id.clone())
         .collect()
 }
 
-/// For each former owner the instance that carries on: itself, or one at its address that owned nothing before.
-fn successors<'a>(situation: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
+/// For each former owner, the index of the instance that keeps its shards: itself, or an instance at the same address that owned nothing before.
+fn successors<'a>(input: &'a ShardingInput<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
     let former: std::collections::BTreeSet<&str> =
-        situation.owners.range(..situation.total).map(|(_, owner)| owner.as_str()).collect();
+        input.owners.range(..input.total).map(|(_, owner)| owner.as_str()).collect();
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
     for owner in &former {
         if let Some(instance) = order.iter().position(|candidate| candidate.id == *owner) {
@@ -153,18 +149,18 @@ fn successors<'a>(situation: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMa
         if found.contains_key(owner) {
             continue;
         }
-        let heir = (0..order.len()).find(|instance| {
+        let successor = (0..order.len()).find(|instance| {
             order[*instance].address() == server_of(owner)
                 && !found.values().any(|taken| taken == instance)
         });
-        if let Some(instance) = heir {
+        if let Some(instance) = successor {
             found.insert(owner, instance);
         }
     }
     found
 }
 
-/// Largest remainder: whole shares first, then one more to those who were cut short most.
+/// Largest remainder method: each instance gets the whole part of its share; the remaining shards go to the largest fractions, one each.
 fn weighted(total: u32, order: &[&Candidate]) -> Vec<String> {
     let weights: Vec<u64> = order.iter().map(|candidate| u64::from(candidate.weight)).collect();
     let sum: u64 = weights.iter().sum();
@@ -191,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    // By name, because proptest has strategies of its own.
+    // Imported by name, because the prelude of proptest has a `Strategy`, too.
     use crate::job::Strategy;
 
     const ALL: [Strategy; 6] = [
@@ -210,7 +206,13 @@ mod tests {
         owners: &BTreeMap<u32, String>,
     ) -> Vec<String> {
         let candidates: Vec<Candidate> = ids.iter().map(Candidate::new).collect();
-        strategy.deal(&Situation { job: "job", total, candidates: &candidates, owners, now_ms: 0 })
+        strategy.assign(&ShardingInput {
+            job: "job",
+            total,
+            candidates: &candidates,
+            owners,
+            now_ms: 0,
+        })
     }
 
     fn owners(plan: &[String]) -> BTreeMap<u32, String> {
@@ -226,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn the_one_hash_without_an_absolute_value_still_shards() {
+    fn minimum_hash_is_rotated_without_overflow() {
         assert_eq!(java_hash("polygenelubricants"), i32::MIN);
         let candidates: Vec<Candidate> =
             (1..=3).map(|host| Candidate::new(instance(host))).collect();
 
-        let plan = Strategy::RoundRobin.deal(&Situation {
+        let plan = Strategy::RoundRobin.assign(&ShardingInput {
             job: "polygenelubricants",
             total: 3,
             candidates: &candidates,
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_instance_gets_its_shards_back_by_address() {
+    fn sticky_returns_shards_to_a_restarted_instance_by_address() {
         let before =
             plan(&Strategy::Sticky, 6, &[instance(1), instance(2), instance(3)], &BTreeMap::new());
         let restarted = "10.0.0.2@-@999".to_owned();
@@ -263,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_proportions() {
+    fn weighted_assigns_shards_in_proportion() {
         let candidates =
             [Candidate { id: "a".into(), weight: 3 }, Candidate { id: "b".into(), weight: 1 }];
-        let situation = Situation {
+        let input = ShardingInput {
             job: "j",
             total: 8,
             candidates: &candidates,
@@ -274,7 +276,7 @@ mod tests {
             now_ms: 0,
         };
 
-        let plan = Strategy::Weighted.deal(&situation);
+        let plan = Strategy::Weighted.assign(&input);
 
         assert_eq!(plan.iter().filter(|id| *id == "a").count(), 6);
         assert_eq!(plan.len(), 8);
@@ -282,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sticky_moves_at_most_a_fair_share_when_one_joins_or_leaves(
+        fn sticky_moves_at_most_a_fair_share_when_an_instance_joins_or_leaves(
             total in 1..200_u32,
             count in 1..20_u32,
             who in any::<prop::sample::Index>(),
@@ -303,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn every_strategy_gives_every_shard_to_a_candidate_and_is_fair(
+        fn every_strategy_assigns_every_shard_fairly(
             total in 1..100_u32,
             hosts in prop::collection::btree_set(1..200_u32, 1..12),
             which in 0..6_usize,
@@ -311,9 +313,9 @@ mod tests {
             now_ms in any::<i64>(),
         ) {
             let candidates: Vec<Candidate> = hosts.iter().map(|host| Candidate::new(instance(*host))).collect();
-            let situation = Situation { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
+            let input = ShardingInput { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
 
-            let plan = ALL[which].deal(&situation);
+            let plan = ALL[which].assign(&input);
 
             prop_assert_eq!(plan.len(), total as usize);
             let fair = (total as usize) / candidates.len();

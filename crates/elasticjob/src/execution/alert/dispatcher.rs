@@ -1,4 +1,4 @@
-//! Chooses the transport of each notice and queues notices for the slow ones.
+//! Chooses the channel of each notice and queues notices for the slow ones.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -13,8 +13,9 @@ use super::notice::Notice;
 #[cfg(feature = "http")]
 use crate::execution::HttpClient;
 use crate::{
-    execution::{BoxError, Failure, failure::with_causes},
+    execution::{BoxError, Failure},
     job::{Alert, Job, TypeName},
+    problem::with_causes,
     runtime::Tasks,
 };
 
@@ -22,26 +23,26 @@ const QUEUE_CAPACITY: usize = 256;
 
 const MAX_CONCURRENT: usize = 4;
 
-/// Limit for one delivery, whatever timeouts the transport has itself.
+/// Limit for one delivery, whatever timeouts the channel has itself.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Delivers notices, for example as mail.
 #[async_trait]
-pub trait Transport: Send + Sync + 'static {
+pub trait AlertChannel: Send + Sync + 'static {
     /// Delivers the notice. The future is dropped after thirty seconds.
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError>;
 }
 
-/// The transports available for notices.
+/// The channels available for notices.
 #[derive(Clone, Default)]
-pub struct Transports {
+pub struct AlertChannels {
     /// For chat robots and webhooks.
     #[cfg(feature = "http")]
     pub http_client: Arc<HttpClient>,
     /// Root certificates (PEM) trusted for mail servers, in addition to those of the system.
     pub mail_roots: Vec<u8>,
-    /// Transports that the program provides, by the alert type that selects them.
-    pub named: HashMap<String, Arc<dyn Transport>>,
+    /// AlertChannels that the program provides, by the alert type that selects them.
+    pub named: HashMap<String, Arc<dyn AlertChannel>>,
 }
 
 /// What the caller does after an alert was routed.
@@ -57,20 +58,20 @@ pub enum Routing {
 /// Sends alerts about failures. Clones share one queue.
 #[derive(Clone)]
 pub struct Alerts {
-    transports: Transports,
-    queue: mpsc::Sender<(Arc<dyn Transport>, Notice)>,
+    channels: AlertChannels,
+    queue: mpsc::Sender<(Arc<dyn AlertChannel>, Notice)>,
 }
 
 impl Alerts {
     /// Starts the delivery task in `tasks`. It ends when all clones are dropped and the queue is empty.
-    pub fn start(transports: Transports, tasks: &mut Tasks) -> Self {
+    pub fn start(channels: AlertChannels, tasks: &mut Tasks) -> Self {
         let (queue, queued) = mpsc::channel(QUEUE_CAPACITY);
         tasks.spawn(deliver_queued(queued));
-        Self { transports, queue }
+        Self { channels, queue }
     }
 
     /// Routes the notice as the job's alert says. Returns at once.
-    pub fn tell(&self, job: &Job, notice: Notice) -> Routing {
+    pub fn send(&self, job: &Job, notice: Notice) -> Routing {
         let alert = Alert::of(job).unwrap_or_else(|error| {
             tracing::error!(job = %job.name, %error, "alert misconfigured, logging only");
             Alert::Log
@@ -89,14 +90,14 @@ impl Alerts {
         if alert == Alert::Throw {
             return Routing::Throw(Failure::new(notice.message));
         }
-        if let Some(transport) = self.transport(alert) {
-            self.enqueue(transport, notice);
+        if let Some(channel) = self.channel(alert) {
+            self.enqueue(channel, notice);
         }
         Routing::Continue
     }
 
-    fn enqueue(&self, transport: Arc<dyn Transport>, notice: Notice) {
-        let problem = match self.queue.try_send((transport, notice)) {
+    fn enqueue(&self, channel: Arc<dyn AlertChannel>, notice: Notice) {
+        let problem = match self.queue.try_send((channel, notice)) {
             Ok(()) => return,
             Err(TrySendError::Full((_, notice))) => (notice.job, "the queue is full"),
             Err(TrySendError::Closed((_, notice))) => (notice.job, "the process is shutting down"),
@@ -104,7 +105,7 @@ impl Alerts {
         tracing::error!(job = %problem.0, error = problem.1, "alert not sent");
     }
 
-    fn transport(&self, alert: Alert) -> Option<Arc<dyn Transport>> {
+    fn channel(&self, alert: Alert) -> Option<Arc<dyn AlertChannel>> {
         match alert {
             Alert::Named(name) => Some(self.named(&name)),
             Alert::Email(email) => Some(self.email(*email)),
@@ -113,59 +114,56 @@ impl Alerts {
         }
     }
 
-    fn named(&self, name: &TypeName) -> Arc<dyn Transport> {
-        let known = self.transports.named.iter().find(|(known, _)| name.is(known));
+    fn named(&self, name: &TypeName) -> Arc<dyn AlertChannel> {
+        let known = self.channels.named.iter().find(|(known, _)| name.is(known));
         match known {
-            Some((_, transport)) => Arc::clone(transport),
-            None => Arc::new(Unavailable(format!("no transport for {name} alerts"))),
+            Some((_, channel)) => Arc::clone(channel),
+            None => Arc::new(Unavailable(format!("no channel for {name} alerts"))),
         }
     }
 
     #[cfg(feature = "email")]
-    fn email(&self, email: crate::job::Email) -> Arc<dyn Transport> {
-        Arc::new(super::email::EmailTransport::new(email, self.transports.mail_roots.clone()))
+    fn email(&self, email: crate::job::Email) -> Arc<dyn AlertChannel> {
+        Arc::new(super::email::EmailChannel::new(email, self.channels.mail_roots.clone()))
     }
 
     #[cfg(not(feature = "email"))]
     #[expect(clippy::unused_self, reason = "the other half uses it")]
-    fn email(&self, _: crate::job::Email) -> Arc<dyn Transport> {
+    fn email(&self, _: crate::job::Email) -> Arc<dyn AlertChannel> {
         Arc::new(Unavailable("this program was built without the feature `email`".to_owned()))
     }
 
     #[cfg(feature = "http")]
-    fn webhook(&self, alert: Alert) -> Arc<dyn Transport> {
-        Arc::new(super::webhook::WebhookTransport::new(
-            alert,
-            Arc::clone(&self.transports.http_client),
-        ))
+    fn webhook(&self, alert: Alert) -> Arc<dyn AlertChannel> {
+        Arc::new(super::webhook::WebhookChannel::new(alert, Arc::clone(&self.channels.http_client)))
     }
 
     #[cfg(not(feature = "http"))]
     #[expect(clippy::unused_self, reason = "the other half uses it")]
-    fn webhook(&self, _: Alert) -> Arc<dyn Transport> {
+    fn webhook(&self, _: Alert) -> Arc<dyn AlertChannel> {
         Arc::new(Unavailable("this program was built without the feature `http`".to_owned()))
     }
 }
 
-/// Stands in for a transport that this program does not have.
+/// Stands in for a channel that this program does not have.
 struct Unavailable(String);
 
 #[async_trait]
-impl Transport for Unavailable {
+impl AlertChannel for Unavailable {
     async fn deliver(&self, _: &Notice) -> Result<(), BoxError> {
         Err(self.0.clone().into())
     }
 }
 
 /// Delivers queued notices, up to [`MAX_CONCURRENT`] at a time.
-async fn deliver_queued(mut queued: mpsc::Receiver<(Arc<dyn Transport>, Notice)>) {
+async fn deliver_queued(mut queued: mpsc::Receiver<(Arc<dyn AlertChannel>, Notice)>) {
     let mut in_flight = JoinSet::new();
-    while let Some((transport, notice)) = queued.recv().await {
+    while let Some((channel, notice)) = queued.recv().await {
         if in_flight.len() == MAX_CONCURRENT {
             in_flight.join_next().await;
         }
         in_flight.spawn(async move {
-            let delivery = AssertUnwindSafe(transport.deliver(&notice)).catch_unwind();
+            let delivery = AssertUnwindSafe(channel.deliver(&notice)).catch_unwind();
             let error = match tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await {
                 Ok(Err(payload)) => Failure::panicked(&*payload).to_string(),
                 Ok(Ok(Ok(()))) => return tracing::info!(job = %notice.job, "alert sent"),
@@ -190,13 +188,13 @@ mod tests {
 
     /// Records what it delivers; with `held`, only once notified.
     #[derive(Default)]
-    struct RecordingTransport {
+    struct RecordingChannel {
         delivered: Mutex<Vec<String>>,
         held: Option<Arc<Notify>>,
     }
 
     #[async_trait]
-    impl Transport for RecordingTransport {
+    impl AlertChannel for RecordingChannel {
         async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
             if let Some(held) = &self.held {
                 held.notified().await;
@@ -206,11 +204,11 @@ mod tests {
         }
     }
 
-    fn transports(transport: Arc<RecordingTransport>) -> Transports {
-        let transport: Arc<dyn Transport> = transport;
-        Transports {
-            named: HashMap::from([("PIGEON".to_owned(), transport)]),
-            ..Transports::default()
+    fn channels(channel: Arc<RecordingChannel>) -> AlertChannels {
+        let channel: Arc<dyn AlertChannel> = channel;
+        AlertChannels {
+            named: HashMap::from([("PIGEON".to_owned(), channel)]),
+            ..AlertChannels::default()
         }
     }
 
@@ -220,36 +218,36 @@ mod tests {
 
     #[tokio::test]
     async fn queued_notices_are_delivered_before_shutdown() {
-        let transport = Arc::new(RecordingTransport::default());
+        let channel = Arc::new(RecordingChannel::default());
         let mut tasks = Tasks::new();
-        let alerts = Alerts::start(transports(Arc::clone(&transport)), &mut tasks);
+        let alerts = Alerts::start(channels(Arc::clone(&channel)), &mut tasks);
 
         for message in ["one", "two"] {
             assert_eq!(
-                alerts.tell(&fixture::job("j").alert("pigeon"), notice(message)),
+                alerts.send(&fixture::job("j").alert("pigeon"), notice(message)),
                 Routing::Continue
             );
         }
         drop(alerts);
 
         assert!(tasks.finish(DELIVERY_TIMEOUT).await);
-        let mut delivered = transport.delivered.lock().unwrap().clone();
+        let mut delivered = channel.delivered.lock().unwrap().clone();
         delivered.sort();
         assert_eq!(delivered, ["one", "two"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn stuck_transport_times_out_and_full_queue_drops_notices() {
-        let transport = Arc::new(RecordingTransport {
+        let channel = Arc::new(RecordingChannel {
             held: Some(Arc::default()),
-            ..RecordingTransport::default()
+            ..RecordingChannel::default()
         });
         let mut tasks = Tasks::new();
-        let alerts = Alerts::start(transports(Arc::clone(&transport)), &mut tasks);
+        let alerts = Alerts::start(channels(Arc::clone(&channel)), &mut tasks);
 
         for _ in 0..10 * QUEUE_CAPACITY {
             assert_eq!(
-                alerts.tell(&fixture::job("j").alert("PIGEON"), notice("x")),
+                alerts.send(&fixture::job("j").alert("PIGEON"), notice("x")),
                 Routing::Continue
             );
         }
@@ -257,14 +255,14 @@ mod tests {
 
         let rounds = u32::try_from(QUEUE_CAPACITY / MAX_CONCURRENT).unwrap();
         assert!(tasks.finish(DELIVERY_TIMEOUT * (rounds + 1)).await);
-        assert!(transport.delivered.lock().unwrap().is_empty());
+        assert!(channel.delivered.lock().unwrap().is_empty());
     }
 
     #[tokio::test]
     async fn only_throw_returns_the_failure() {
         let mut tasks = Tasks::new();
-        let alerts = Alerts::start(Transports::default(), &mut tasks);
-        let routing = |kind: &str| alerts.tell(&fixture::job("j").alert(kind), notice("no table"));
+        let alerts = Alerts::start(AlertChannels::default(), &mut tasks);
+        let routing = |kind: &str| alerts.send(&fixture::job("j").alert(kind), notice("no table"));
 
         assert_eq!(routing("THROW"), Routing::Throw(Failure::new("no table")));
         for kind in ["LOG", "IGNORE", "", "WECHAT", "UNHEARD_OF"] {

@@ -12,7 +12,7 @@ use lettre::{
     },
 };
 
-use super::{dispatcher::Transport, notice::Notice};
+use super::{dispatcher::AlertChannel, notice::Notice};
 use crate::{execution::BoxError, job::Email};
 
 /// Limit for each step of the SMTP conversation.
@@ -21,7 +21,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The mail submission port: the connection starts in plain text and switches to TLS with STARTTLS.
 const SUBMISSION_PORT: u16 = 587;
 
-pub(super) struct EmailTransport {
+pub(super) struct EmailChannel {
     email: Email,
     roots: Vec<u8>,
 }
@@ -48,7 +48,7 @@ impl Encryption {
     }
 }
 
-impl EmailTransport {
+impl EmailChannel {
     pub(super) fn new(email: Email, roots: Vec<u8>) -> Self {
         Self { email, roots }
     }
@@ -69,7 +69,7 @@ impl EmailTransport {
         Ok(message.multipart(MultiPart::mixed().singlepart(part))?)
     }
 
-    fn transport(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, BoxError> {
+    fn channel(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, BoxError> {
         let email = &self.email;
         let mut tls = TlsParameters::builder(email.host.clone())
             .dangerous_accept_invalid_certs(self.accepts_any_certificate());
@@ -101,10 +101,10 @@ impl EmailTransport {
 }
 
 #[async_trait]
-impl Transport for EmailTransport {
+impl AlertChannel for EmailChannel {
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
         let message = self.message(notice)?;
-        self.transport()?.send(message).await?;
+        self.channel()?.send(message).await?;
         Ok(())
     }
 }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn invalid_certificate_is_accepted_only_for_named_hosts() {
         let trusts = |trust| {
-            EmailTransport::new(email(true, 465, trust), Vec::new()).accepts_any_certificate()
+            EmailChannel::new(email(true, 465, trust), Vec::new()).accepts_any_certificate()
         };
 
         assert!(trusts(Some("*")) && trusts(Some("other MAIL.example.org")));

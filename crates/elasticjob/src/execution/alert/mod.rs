@@ -14,6 +14,6 @@ mod webhook;
 mod sign;
 
 pub use self::{
-    dispatcher::{Alerts, Routing, Transport, Transports},
+    dispatcher::{AlertChannel, AlertChannels, Alerts, Routing},
     notice::Notice,
 };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use reqwest::{StatusCode, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use super::{dispatcher::Transport, notice::Notice, sign::signed_url};
+use super::{dispatcher::AlertChannel, notice::Notice, sign::signed_url};
 use crate::{
     execution::{
         BoxError, HttpClient,
@@ -15,7 +15,7 @@ use crate::{
     job::{Alert, Webhook},
 };
 
-pub(super) struct WebhookTransport {
+pub(super) struct WebhookChannel {
     alert: Alert,
     http_client: Arc<HttpClient>,
 }
@@ -34,7 +34,7 @@ enum SuccessCriterion {
     SuccessStatus,
 }
 
-impl WebhookTransport {
+impl WebhookChannel {
     pub(super) fn new(alert: Alert, http_client: Arc<HttpClient>) -> Self {
         Self { alert, http_client }
     }
@@ -66,7 +66,7 @@ impl WebhookTransport {
 }
 
 #[async_trait]
-impl Transport for WebhookTransport {
+impl AlertChannel for WebhookChannel {
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
         let prepared = self.request_for(notice).ok_or("this alert is not sent by POST")?;
         let url: Url = prepared.webhook.url.parse().map_err(|_| "the webhook URL is invalid")?;

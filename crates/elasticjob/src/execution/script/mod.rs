@@ -34,7 +34,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
-pub use self::supervisor::{Supervisor, supervise_if_asked};
+pub use self::supervisor::{Supervisor, supervise_if_requested};
 use self::{
     command_line::CommandLine, lines::read_lines, process::Process, supervisor::Supervised,
     tail::Tail,
@@ -44,8 +44,9 @@ use super::{
     handler::Handler,
     lease::Lease,
     output::{Output, Stream},
-    work::{Setting, Work},
+    work::{RunSettings, Work},
 };
+use crate::problem::Problem;
 use crate::{
     job::{Job, Shard},
     runtime::CancelReason,
@@ -73,7 +74,7 @@ impl Script {
         let line = job.props.get(COMMAND_LINE).filter(|line| !line.trim().is_empty());
         let line = line.ok_or_else(|| {
             let hint = "hint: set it to what to run, for example `sh backup.sh`";
-            Failure::new(format_args!("the property {COMMAND_LINE} is missing\n{hint}")).lasting()
+            Failure::new(format_args!("the property {COMMAND_LINE} is missing\n{hint}")).permanent()
         })?;
         if job.props.policies().script_shell {
             // After the command come `$0`, the shell's own name, and `$1`, which is added later.
@@ -81,7 +82,7 @@ impl Script {
             return Ok(Self { program: "sh".to_owned(), arguments });
         }
         let CommandLine { program, arguments } = CommandLine::parse(line).map_err(|problem| {
-            Failure::new(format_args!("{COMMAND_LINE} {line:?}: {problem}")).lasting()
+            Failure::new(format_args!("{COMMAND_LINE} {line:?}: {problem}")).permanent()
         })?;
         Ok(Self { program, arguments })
     }
@@ -119,7 +120,7 @@ impl ScriptWork {
 }
 
 impl Work for ScriptWork {
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         Ok(Arc::new(ScriptHandler {
             script: Script::of(setting.job)?,
             supervisor: self.supervisor.clone(),
@@ -263,12 +264,14 @@ fn check_status(
 }
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {
-    let hint = match error.kind() {
-        io::ErrorKind::NotFound => "; hint: not found in the search path, or not at this path",
-        io::ErrorKind::PermissionDenied => "; hint: make it executable with chmod +x",
-        _ => "",
-    };
-    Failure::new(format_args!("cannot start {program}: {error}{hint}"))
+    let problem = Problem::new(format!("cannot start {program}: {error}"));
+    Failure::new(match error.kind() {
+        io::ErrorKind::NotFound => {
+            problem.with_hint("not found in the search path, or not at this path")
+        }
+        io::ErrorKind::PermissionDenied => problem.with_hint("make it executable with chmod +x"),
+        _ => problem,
+    })
 }
 
 fn stopped(program: &str, reason: CancelReason) -> Failure {

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 
 use crate::{
-    history::{AttemptId, Cut, Event, Line, Printed},
+    history::{AttemptId, Event, Line, OutputCut, OutputPrinted},
     job::{RunId, Shard},
 };
 
@@ -101,7 +101,7 @@ impl BoundedOutput {
             let to = self.tail.front().map_or(self.next, |(part, ..)| *part);
             let run = self.run.clone();
             let (id, item, bytes) = (self.id, self.item, self.cut_bytes);
-            events.push(Event::Cut(Cut { id, run, item, from, to, bytes }));
+            events.push(Event::Cut(OutputCut { id, run, item, from, to, bytes }));
         }
         events
     }
@@ -133,7 +133,7 @@ impl BoundedOutput {
 }
 
 fn printed(id: AttemptId, run: &RunId, item: u32, part: u32, lines: Vec<Line>) -> Event {
-    Event::Printed(Printed { id, run: run.clone(), item, part, lines })
+    Event::Printed(OutputPrinted { id, run: run.clone(), item, part, lines })
 }
 
 /// Truncates a line to its maximum length.
@@ -162,7 +162,7 @@ mod tests {
     #[derive(Default)]
     struct StoredOutput {
         parts: BTreeMap<u32, Vec<String>>,
-        cut: Option<Cut>,
+        cut: Option<OutputCut>,
         recorded_bytes: usize,
     }
 

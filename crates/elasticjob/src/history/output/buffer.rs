@@ -14,7 +14,7 @@ use super::bounded::BoundedOutput;
 use crate::{
     history::{Event, Recording},
     job::Shard,
-    runtime::{Carried, Clock},
+    runtime::{AttachedValue, Clock},
 };
 
 /// How long a line waits before it is recorded.
@@ -90,7 +90,7 @@ impl OutputBuffer {
 
     /// Captures what `work` logs, wherever it is polled.
     pub(crate) fn capture<F: Future>(self: Arc<Self>, work: F) -> impl Future<Output = F::Output> {
-        Carried::new(self).around(work)
+        AttachedValue::new(self).around(work)
     }
 }
 

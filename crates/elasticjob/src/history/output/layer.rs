@@ -13,7 +13,7 @@ use tracing::{
 use tracing_subscriber::{layer::Context, registry::LookupSpan};
 
 use super::buffer::OutputBuffer;
-use crate::runtime::Carried;
+use crate::runtime::AttachedValue;
 
 /// Captures what handlers log as output of their shard, in addition to whatever else the program does with its log. A filter on the layer
 /// selects what is kept.
@@ -45,7 +45,8 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let (Some(buffer), Some(span)) = (Carried::get::<OutputBuffer>(), context.span(id)) {
+        if let (Some(buffer), Some(span)) = (AttachedValue::get::<OutputBuffer>(), context.span(id))
+        {
             span.extensions_mut().replace(SpanOwner(Arc::downgrade(&buffer)));
         }
     }
@@ -55,7 +56,7 @@ where
         if target == "elasticjob" || target.starts_with("elasticjob::") {
             return;
         }
-        let buffer = Carried::get::<OutputBuffer>().or_else(|| {
+        let buffer = AttachedValue::get::<OutputBuffer>().or_else(|| {
             let mut spans = context.event_scope(event)?;
             spans.find_map(|span| span.extensions().get::<SpanOwner>()?.0.upgrade())
         });

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::queue::Worth;
+use super::queue::Importance;
 
 /// Counts of events for one sink, since the recorder started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,7 +11,7 @@ pub struct Counts {
     /// Events that the sink stored.
     pub recorded: u64,
     /// Dropped events by [`Worth`]; see [`Counts::dropped`].
-    pub(super) dropped: [u64; Worth::ALL.len()],
+    pub(super) dropped: [u64; Importance::ALL.len()],
     /// Events written to spill files. Most of them are [recorded](Self::recorded) later.
     pub spilled: u64,
     /// Events that could not be read back from spill files: torn by a crash, or damaged.
@@ -26,7 +26,7 @@ pub struct Counts {
 
 impl Counts {
     /// Dropped events of this worth: there was no room for them, or the sink could not store them.
-    pub fn dropped(&self, worth: Worth) -> u64 {
+    pub fn dropped(&self, worth: Importance) -> u64 {
         self.dropped[worth as usize]
     }
 }
@@ -34,7 +34,7 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     recorded: AtomicU64,
-    dropped: [AtomicU64; Worth::ALL.len()],
+    dropped: [AtomicU64; Importance::ALL.len()],
     spilled: AtomicU64,
     unreadable: AtomicU64,
     failures: AtomicU64,
@@ -46,7 +46,7 @@ impl Counters {
         self.recorded.fetch_add(events as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn dropped(&self, worth: Worth) {
+    pub(super) fn dropped(&self, worth: Importance) {
         self.dropped[worth as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -70,7 +70,7 @@ impl Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             recorded: read(&self.recorded),
-            dropped: Worth::ALL.map(|worth| read(&self.dropped[worth as usize])),
+            dropped: Importance::ALL.map(|worth| read(&self.dropped[worth as usize])),
             spilled: read(&self.spilled),
             unreadable: read(&self.unreadable),
             failures: read(&self.failures),

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::{
     history::{
-        AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
-        StatusState, Why,
+        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
+        MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Fire, Job, Reason, Shard},
+    job::{Attempt, FencingToken, Fire, Job, RunReason, Shard},
 };
 
 /// The shard of the run with this number, of a job with one shard.
@@ -21,9 +21,9 @@ pub(super) fn shard(number: i64) -> Shard {
     Shard::of(&job, &fire, task, 0, FencingToken::new(100 + number))
 }
 
-pub(super) fn start_of(number: i64) -> Arc<Started> {
+pub(super) fn start_of(number: i64) -> Arc<AttemptStarted> {
     let shard = shard(number);
-    Arc::new(Started::of(&shard, Source::Schedule, "host".into(), shard.due_at))
+    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host".into(), shard.due_at))
 }
 
 pub(super) fn started(number: i64) -> Event {
@@ -32,17 +32,17 @@ pub(super) fn started(number: i64) -> Event {
 
 pub(super) fn done(number: i64) -> Event {
     let started = start_of(number);
-    Event::Ended(Ended { at: started.at, started, ending: Ending::Done })
+    Event::Ended(AttemptEnded { at: started.at, started, ending: Ending::Done })
 }
 
 pub(super) fn failed(number: i64) -> Event {
     let started = start_of(number);
-    Event::Ended(Ended { at: started.at, started, ending: Ending::Failed("no".into()) })
+    Event::Ended(AttemptEnded { at: started.at, started, ending: Ending::Failed("no".into()) })
 }
 
 pub(super) fn printed(number: i64, part: u32, text: &str) -> Event {
     let shard = shard(number);
-    Event::Printed(Printed {
+    Event::Printed(OutputPrinted {
         id: AttemptId::of(&shard),
         run: shard.run.clone(),
         item: 0,
@@ -53,11 +53,11 @@ pub(super) fn printed(number: i64, part: u32, text: &str) -> Event {
 
 pub(super) fn one_of_each() -> Vec<Event> {
     let plain = shard(3);
-    let retry = plain.clone().attempt(Attempt::FIRST.next(Reason::Retry));
+    let retry = plain.clone().attempt(Attempt::FIRST.next(RunReason::Retry));
     let source = Source::Trigger { by: Some("ann \"the\" admin\n".into()) };
-    let started = Started {
+    let started = AttemptStarted {
         trace: Some("0af7651916cd43dd8448eb211c80319c".into()),
-        ..Started::of(&retry, source, "主机".into(), plain.due_at)
+        ..AttemptStarted::of(&retry, source, "主机".into(), plain.due_at)
     };
     let started = Arc::new(started);
     let at = plain.due_at;
@@ -69,10 +69,11 @@ pub(super) fn one_of_each() -> Vec<Event> {
         Ending::Cancelled("cancelled".into()),
         Ending::Fenced,
     ];
-    events.extend(
-        endings.map(|ending| Event::Ended(Ended { started: Arc::clone(&started), at, ending })),
-    );
-    events.push(Event::Lost(Lost {
+    events
+        .extend(endings.map(|ending| {
+            Event::Ended(AttemptEnded { started: Arc::clone(&started), at, ending })
+        }));
+    events.push(Event::Lost(AttemptLost {
         run: plain.run.clone(),
         item: 2,
         instance: plain.task.instance.clone(),
@@ -87,16 +88,23 @@ pub(super) fn one_of_each() -> Vec<Event> {
         at,
     }));
     let job = plain.job.clone();
-    events.push(Event::Missed(Missed {
+    events.push(Event::Missed(FiresMissed {
         job,
         first: at,
         last: at,
         count: 1,
-        why: Why::NobodyThere,
+        why: MissedReason::NobodyThere,
         at,
     }));
     events.push(printed(3, 0, "tab\there"));
     let id = AttemptId::of(&plain);
-    events.push(Event::Cut(Cut { id, run: plain.run.clone(), item: 0, from: 1, to: 4, bytes: 99 }));
+    events.push(Event::Cut(OutputCut {
+        id,
+        run: plain.run.clone(),
+        item: 0,
+        from: 1,
+        to: 4,
+        bytes: 99,
+    }));
     events
 }

@@ -34,4 +34,4 @@ mod spill;
 mod weight;
 mod writer;
 
-pub use self::{counts::Counts, queue::Worth, recording::Recording, settings::Recorder};
+pub use self::{counts::Counts, queue::Importance, recording::Recording, settings::Recorder};

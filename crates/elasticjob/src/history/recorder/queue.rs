@@ -15,7 +15,7 @@ use crate::history::{Event, StatusState};
 
 /// The importance of an event when there is no room for all. Ordered: the first is dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Worth {
+pub enum Importance {
     /// Output of an attempt.
     Output,
     /// A start or a change of state. The event about the end contains it, too.
@@ -26,7 +26,7 @@ pub enum Worth {
     Failure,
 }
 
-impl Worth {
+impl Importance {
     /// All of them, the least important first.
     pub const ALL: [Self; 4] = [Self::Output, Self::Progress, Self::Ending, Self::Failure];
 
@@ -68,7 +68,7 @@ pub(super) struct Queue {
 /// One queue for each worth, so that the least important event is found at once. Numbers restore the overall order.
 #[derive(Debug, Default)]
 struct Lanes {
-    by_worth: [VecDeque<(u64, Event)>; Worth::ALL.len()],
+    by_worth: [VecDeque<(u64, Event)>; Importance::ALL.len()],
     next: u64,
     length: usize,
     bytes: usize,
@@ -81,7 +81,7 @@ impl Queue {
 
     /// Adds an event. If there is no room, less important events are dropped; if there are none, this event is.
     pub(super) fn push(&self, event: Event, counters: &Counters) {
-        let worth = Worth::of(&event);
+        let worth = Importance::of(&event);
         let weight = weight(&event);
         let mut lanes = self.lock();
         while lanes.length >= self.capacity.events || lanes.bytes + weight > self.capacity.bytes {
@@ -160,8 +160,8 @@ impl Lanes {
     }
 
     /// Drops the oldest event of the least important lane below `worth`, if there is one.
-    fn drop_less_important(&mut self, worth: Worth, counters: &Counters) -> bool {
-        for lower in Worth::ALL.into_iter().filter(|lower| *lower < worth) {
+    fn drop_less_important(&mut self, worth: Importance, counters: &Counters) -> bool {
+        for lower in Importance::ALL.into_iter().filter(|lower| *lower < worth) {
             if self.pop_from(lower as usize).is_some() {
                 counters.dropped(lower);
                 return true;
@@ -197,7 +197,7 @@ mod tests {
         queue.push(started(9), &counters);
 
         assert_eq!(queue.take(), [2, 4, 5, 6].map(failed));
-        let dropped = Worth::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
+        let dropped = Importance::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
         assert_eq!(dropped, [2, 2, 2, 1], "no event was less important than the last failure");
     }
 

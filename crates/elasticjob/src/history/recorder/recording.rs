@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{
     counts::{Counters, Counts},
-    queue::{Queue, Worth},
+    queue::{Importance, Queue},
     settings::{Recorder, SinkSettings},
     writer::{SinkLocation, Writer},
 };
@@ -78,7 +78,7 @@ impl Recording {
         let is_closed = self.0.closing.is_closed();
         let put = |pipeline: &SinkPipeline, event: Event| {
             if is_closed {
-                pipeline.counters.dropped(Worth::of(&event));
+                pipeline.counters.dropped(Importance::of(&event));
             } else {
                 pipeline.queue.push(event, &pipeline.counters);
             }

@@ -24,7 +24,7 @@ use std::{
 };
 
 use super::{
-    queue::Worth,
+    queue::Importance,
     spill_line,
     weight::{Capacity, weight},
 };
@@ -131,14 +131,14 @@ impl Spill {
 
     /// Appends these events, except those that may not use the reserved space, whose worth is returned. If there is no room for an event that may
     /// use all of the space, none is appended.
-    pub(super) fn append(&mut self, events: &[Event]) -> Result<Vec<Worth>, SpillError> {
+    pub(super) fn append(&mut self, events: &[Event]) -> Result<Vec<Importance>, SpillError> {
         let (mut text, mut rejected) = (String::new(), Vec::new());
         for event in events {
-            let (line, worth) = (spill_line::encode(event), Worth::of(event));
+            let (line, worth) = (spill_line::encode(event), Importance::of(event));
             let capacity = match worth {
-                Worth::Output => self.limit - self.limit / 4,
-                Worth::Progress => self.limit - self.limit / 8,
-                Worth::Ending | Worth::Failure => self.limit,
+                Importance::Output => self.limit - self.limit / 4,
+                Importance::Progress => self.limit - self.limit / 8,
+                Importance::Ending | Importance::Failure => self.limit,
             };
             if self.bytes() + (text.len() + line.len()) as u64 <= capacity {
                 text.push_str(&line);
@@ -316,7 +316,7 @@ mod tests {
         spill.remove(&first).unwrap();
 
         assert_eq!(files, 3);
-        assert_eq!(full, [Worth::Output; 12]);
+        assert_eq!(full, [Importance::Output; 12]);
         assert_eq!(spill.append(&events[..6]).unwrap(), []);
         assert_eq!(first.events, events[..6]);
         assert_eq!(all(&mut spill).0, [&events[6..], &events[..6]].concat());
@@ -375,7 +375,7 @@ mod tests {
             let attempt = [started(number), printed(number, 0, &text), done(number)];
             let Ok(rejected) = spill.append(&attempt) else { break };
             for event in attempt {
-                kept[Worth::of(&event) as usize] += 1;
+                kept[Importance::of(&event) as usize] += 1;
             }
             for worth in rejected {
                 kept[worth as usize] -= 1;

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     history::{
-        Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
-        StatusState, Why,
+        AttemptEnded, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line, MissedReason,
+        OutputCut, OutputPrinted, Source, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Reason, ShardCount},
+    job::{Attempt, FencingToken, RunReason, ShardCount},
 };
 
 /// Encodes the event with a line end.
@@ -102,8 +102,8 @@ struct StartRecord {
     trace: Option<String>,
 }
 
-impl From<&Started> for StartRecord {
-    fn from(started: &Started) -> Self {
+impl From<&AttemptStarted> for StartRecord {
+    fn from(started: &AttemptStarted) -> Self {
         let (triggered, by) = match &started.source {
             Source::Schedule => (false, None),
             Source::Trigger { by } => (true, by.clone()),
@@ -129,9 +129,9 @@ impl From<&Started> for StartRecord {
 }
 
 impl StartRecord {
-    fn into_started(self) -> Option<Arc<Started>> {
+    fn into_started(self) -> Option<Arc<AttemptStarted>> {
         let reason = REASONS.into_iter().find(|reason| reason.as_str() == self.reason)?;
-        Some(Arc::new(Started {
+        Some(Arc::new(AttemptStarted {
             id: self.id.parse().ok()?,
             job: self.job.parse().ok()?,
             run: self.run.parse().ok()?,
@@ -153,13 +153,13 @@ impl From<&Event> for EventRecord {
     fn from(event: &Event) -> Self {
         match event {
             Event::Started(started) => Self::Started(StartRecord::from(&**started)),
-            Event::Ended(Ended { started, at, ending }) => Self::Ended {
+            Event::Ended(AttemptEnded { started, at, ending }) => Self::Ended {
                 started: StartRecord::from(&**started),
                 at: *at,
                 ending: ending.as_str().to_owned(),
                 message: ending.message().map(ToOwned::to_owned),
             },
-            Event::Lost(Lost { run, item, instance, token, at }) => Self::Lost {
+            Event::Lost(AttemptLost { run, item, instance, token, at }) => Self::Lost {
                 run: run.to_string(),
                 item: *item,
                 instance: instance.to_string(),
@@ -173,7 +173,7 @@ impl From<&Event> for EventRecord {
                 message: message.clone(),
                 at: *at,
             },
-            Event::Missed(Missed { job, first, last, count, why, at }) => Self::Missed {
+            Event::Missed(FiresMissed { job, first, last, count, why, at }) => Self::Missed {
                 job: job.to_string(),
                 first: *first,
                 last: *last,
@@ -181,7 +181,7 @@ impl From<&Event> for EventRecord {
                 why: why.as_str().to_owned(),
                 at: *at,
             },
-            Event::Printed(Printed { id, run, item, part, lines }) => Self::Printed {
+            Event::Printed(OutputPrinted { id, run, item, part, lines }) => Self::Printed {
                 id: id.to_string(),
                 run: run.to_string(),
                 item: *item,
@@ -191,7 +191,7 @@ impl From<&Event> for EventRecord {
                     .map(|line| (line.at, line.stream.to_owned(), line.text.clone()))
                     .collect(),
             },
-            Event::Cut(Cut { id, run, item, from, to, bytes }) => Self::Cut {
+            Event::Cut(OutputCut { id, run, item, from, to, bytes }) => Self::Cut {
                 id: id.to_string(),
                 run: run.to_string(),
                 item: *item,
@@ -217,9 +217,9 @@ impl EventRecord {
                     "fenced" => Ending::Fenced,
                     _ => return None,
                 };
-                Event::Ended(Ended { started: started.into_started()?, at, ending })
+                Event::Ended(AttemptEnded { started: started.into_started()?, at, ending })
             }
-            Self::Lost { run, item, instance, token, at } => Event::Lost(Lost {
+            Self::Lost { run, item, instance, token, at } => Event::Lost(AttemptLost {
                 run: run.parse().ok()?,
                 item,
                 instance: instance.parse().ok()?,
@@ -233,12 +233,14 @@ impl EventRecord {
                 message,
                 at,
             }),
-            Self::Missed { job, first, last, count, why, at } => Event::Missed(Missed {
+            Self::Missed { job, first, last, count, why, at } => Event::Missed(FiresMissed {
                 job: job.parse().ok()?,
                 first,
                 last,
                 count,
-                why: [Why::Skipped, Why::NobodyThere].into_iter().find(|it| it.as_str() == why)?,
+                why: [MissedReason::Skipped, MissedReason::NobodyThere]
+                    .into_iter()
+                    .find(|it| it.as_str() == why)?,
                 at,
             }),
             Self::Printed { id, run, item, part, lines } => {
@@ -246,7 +248,7 @@ impl EventRecord {
                     let stream = STREAMS.into_iter().find(|known| *known == stream)?;
                     Some(Line { at, stream, text })
                 });
-                Event::Printed(Printed {
+                Event::Printed(OutputPrinted {
                     id: id.parse().ok()?,
                     run: run.parse().ok()?,
                     item,
@@ -254,7 +256,7 @@ impl EventRecord {
                     lines: lines.collect::<Option<_>>()?,
                 })
             }
-            Self::Cut { id, run, item, from, to, bytes } => Event::Cut(Cut {
+            Self::Cut { id, run, item, from, to, bytes } => Event::Cut(OutputCut {
                 id: id.parse().ok()?,
                 run: run.parse().ok()?,
                 item,
@@ -277,8 +279,8 @@ const STATES: [StatusState; 6] = [
     StatusState::Lost,
 ];
 
-const REASONS: [Reason; 5] =
-    [Reason::Due, Reason::Misfire, Reason::Failover, Reason::Retry, Reason::CatchUp];
+const REASONS: [RunReason; 5] =
+    [RunReason::Due, RunReason::Misfire, RunReason::Failover, RunReason::Retry, RunReason::CatchUp];
 
 #[cfg(test)]
 mod tests {

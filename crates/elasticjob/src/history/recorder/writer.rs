@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{
     counts::Counters,
-    queue::{Queue, Worth},
+    queue::{Importance, Queue},
     spill::{Spill, SpillError, SpilledBatch},
     weight::Capacity,
 };
@@ -174,7 +174,7 @@ impl Writer {
         self.reopen = self.clock.monotonic() + REOPEN_DELAY;
         if !std::mem::replace(&mut self.is_folder_problem_logged, true) {
             let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
-            tracing::error!(sink = self.location.name, folder, %error, "history spill folder is unusable, events wait in memory only; hint: can this process read and write the folder?");
+            tracing::error!(sink = self.location.name, folder, %error, hint = "can this process read and write the folder?", "history spill folder is unusable, events wait in memory only");
         }
     }
 
@@ -272,8 +272,8 @@ impl Writer {
         while let Some((from, to)) = left.pop() {
             match self.keep(&events[from..to]).await {
                 Ok(()) => {}
-                Err(SinkError::Unfit(why)) if to - from == 1 => unfit.push((from, why)),
-                Err(SinkError::Unfit(_)) => {
+                Err(SinkError::InvalidEvent(why)) if to - from == 1 => unfit.push((from, why)),
+                Err(SinkError::InvalidEvent(_)) => {
                     let middle = from.midpoint(to);
                     left.extend([(middle, to), (from, middle)]);
                 }
@@ -285,7 +285,7 @@ impl Writer {
 
     /// Drops an event that can never be stored, so that no other waits for it.
     fn drop_unfit(&self, event: &Event, why: &str) {
-        let worth = Worth::of(event);
+        let worth = Importance::of(event);
         self.counters.dropped(worth);
         tracing::error!(
             sink = self.location.name,
@@ -300,7 +300,7 @@ impl Writer {
         if events.is_empty() {
             return Ok(());
         }
-        let kept = AssertUnwindSafe(self.sink.keep(events)).catch_unwind();
+        let kept = AssertUnwindSafe(self.sink.store(events)).catch_unwind();
         let until = (self.clock.monotonic() + self.batching.timeout).min(self.deadline());
         let mut closing = self.closing.clone();
         // The recorder may be closed while the sink is being waited for.
@@ -320,9 +320,9 @@ impl Writer {
         tokio::select! {
             biased;
             kept = kept => kept.unwrap_or_else(|payload| {
-                Err(SinkError::Later(format!("the sink panicked: {}", panic_text(&*payload))))
+                Err(SinkError::Unavailable(format!("the sink panicked: {}", panic_text(&*payload))))
             }),
-            () = deadline_reached => Err(SinkError::Later("the sink does not answer".to_owned())),
+            () = deadline_reached => Err(SinkError::Unavailable("the sink does not answer".to_owned())),
         }
     }
 
@@ -378,7 +378,7 @@ impl Writer {
             SinkError::Refused(_) => {
                 tracing::error!(sink = self.location.name, %error, waiting_in, "history refused, jobs continue and events wait until that is fixed");
             }
-            SinkError::Later(_) | SinkError::Unfit(_) => {
+            SinkError::Unavailable(_) | SinkError::InvalidEvent(_) => {
                 tracing::warn!(sink = self.location.name, %error, waiting_in, "history not stored, jobs continue and events wait");
             }
         }
@@ -420,10 +420,13 @@ impl Writer {
 
     fn log_spill_problem(&self, problem: &dyn fmt::Display) {
         let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
-        tracing::error!(sink = self.location.name, folder, error = %problem, "history cannot be spilled completely, the least important events are dropped or wait in memory; hint: free disk space, or fix the database");
+        tracing::error!(sink = self.location.name, folder, error = %problem, hint = "free disk space, or fix the database", "history cannot be spilled completely, the least important events are dropped or wait in memory");
     }
 
-    async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<Vec<Worth>, SpillError>) {
+    async fn append(
+        &mut self,
+        events: Vec<Event>,
+    ) -> (Vec<Event>, Result<Vec<Importance>, SpillError>) {
         let events = Arc::new(events);
         let shared = Arc::clone(&events);
         let put = self.with_spill(move |spill| spill.append(&shared)).await;
@@ -474,7 +477,7 @@ impl Writer {
             lost.extend(more);
         }
         for event in &lost {
-            self.counters.dropped(Worth::of(event));
+            self.counters.dropped(Importance::of(event));
         }
         if !lost.is_empty() {
             let hint = match &self.location.folder {

@@ -49,6 +49,17 @@ enum Pool {
     Mysql(MySqlPool),
 }
 
+/// Adds the parameters to a query. A macro, because each database has its own type of query.
+macro_rules! bind {
+    ($query:expr, $values:expr) => {
+        $values.into_iter().fold($query, |query, value| match value {
+            Value::Int(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+            Value::Null => query.bind(None::<String>),
+        })
+    };
+}
+
 /// Evaluates the same expression for each kind of pool.
 macro_rules! each {
     ($pool:expr, $name:ident => $work:expr) => {
@@ -175,14 +186,7 @@ impl Database {
                             Cow::Borrowed(sql) => sql.into_sql_str(),
                             Cow::Owned(sql) => AssertSqlSafe(sql).into_sql_str(),
                         };
-                        let mut query = sqlx::query(sql).persistent(is_fixed);
-                        for value in values {
-                            query = match value {
-                                Value::Int(number) => query.bind(number),
-                                Value::Text(text) => query.bind(text),
-                                Value::Null => query.bind(None::<String>),
-                            };
-                        }
+                        let query = bind!(sqlx::query(sql).persistent(is_fixed), values);
                         rows += query.execute(&mut *transaction).await?.rows_affected();
                     }
                     changed.push(rows);
@@ -198,14 +202,8 @@ impl Database {
     pub(super) async fn execute(&self, statement: &Statement) -> Result<u64, sqlx::Error> {
         with_timeout(Box::pin(async {
             each!(&self.pool, pool => {
-                let mut query = sqlx::query(AssertSqlSafe(statement.text()));
-                for value in statement.values() {
-                    query = match value {
-                        Value::Int(number) => query.bind(*number),
-                        Value::Text(text) => query.bind(text.as_str()),
-                        Value::Null => query.bind(None::<String>),
-                    };
-                }
+                let query = sqlx::query(AssertSqlSafe(statement.text()));
+                let query = bind!(query, statement.values().iter().cloned());
                 Ok(query.execute(pool).await?.rows_affected())
             })
         }))
@@ -238,14 +236,8 @@ impl Database {
     ) -> Result<(), sqlx::Error> {
         with_timeout(Box::pin(async {
             each!(&self.pool, pool => {
-                let mut query = sqlx::query(AssertSqlSafe(statement.text()));
-                for value in statement.values() {
-                    query = match value {
-                        Value::Int(number) => query.bind(*number),
-                        Value::Text(text) => query.bind(text.as_str()),
-                        Value::Null => query.bind(None::<String>),
-                    };
-                }
+                let query = sqlx::query(AssertSqlSafe(statement.text()));
+                let query = bind!(query, statement.values().iter().cloned());
                 let mut rows = query.fetch(pool);
                 while let Some(row) = rows.try_next().await? {
                     take(&row)?;

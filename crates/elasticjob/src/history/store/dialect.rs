@@ -1,5 +1,14 @@
 //! The differences between the databases.
 
+use std::sync::LazyLock;
+
+/// The statements of SQLite.
+static SQLITE: LazyLock<String> =
+    LazyLock::new(|| Dialect::Sqlite.with_common(include_str!("sql/sqlite.sql")));
+/// The statements of PostgreSQL.
+static POSTGRES: LazyLock<String> =
+    LazyLock::new(|| Dialect::Postgres.with_common(include_str!("sql/postgres.sql")));
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqlite,
@@ -7,7 +16,7 @@ pub(super) enum Dialect {
     Mysql,
 }
 
-/// A section of a dialect's SQL file: the name after `-- :`, and the statement.
+/// A section of a dialect's SQL: the name after `-- :`, and the statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Section {
     pub(super) name: &'static str,
@@ -15,17 +24,33 @@ pub(super) struct Section {
 }
 
 impl Dialect {
-    fn file(self) -> &'static str {
+    fn sql(self) -> &'static str {
         match self {
-            Self::Sqlite => include_str!("sql/sqlite.sql"),
-            Self::Postgres => include_str!("sql/postgres.sql"),
+            Self::Sqlite => &SQLITE,
+            Self::Postgres => &POSTGRES,
             Self::Mysql => include_str!("sql/mysql.sql"),
         }
     }
 
-    /// All sections of the dialect's SQL file, in their order.
+    /// The SQL that PostgreSQL and SQLite share, in this dialect, followed by the dialect's own.
+    fn with_common(self, own: &str) -> String {
+        let is_postgres = self == Self::Postgres;
+        let word = |postgres, sqlite| if is_postgres { postgres } else { sqlite };
+        let common = include_str!("sql/common.sql")
+            .replace("{integer}", word("INT", "INTEGER"))
+            .replace("{boolean}", word("BOOLEAN", "INTEGER"))
+            .replace("{failed}", self.success_condition(false))
+            .replace("{greatest}", word("GREATEST", "MAX"))
+            .replace(
+                "{ids}",
+                word("SELECT json_array_elements_text($1::json)", "SELECT value FROM json_each(?)"),
+            );
+        format!("{common}\n{own}")
+    }
+
+    /// All sections of the dialect's SQL, in their order.
     pub(super) fn sections(self) -> impl Iterator<Item = Section> {
-        self.file().split("\n-- :").skip(1).filter_map(|section| {
+        self.sql().split("\n-- :").skip(1).filter_map(|section| {
             let (name, sql) = section.split_once('\n')?;
             // The text after a blank line is a comment on the next section.
             let sql = sql.split_once("\n\n").map_or(sql, |(sql, _)| sql);
@@ -33,7 +58,7 @@ impl Dialect {
         })
     }
 
-    /// The statement with this name. A test checks that every file has all names, except a few that only MySQL needs.
+    /// The statement with this name. A test checks that every dialect has all names, except a few that only MySQL needs.
     pub(super) fn statement(self, name: &str) -> &'static str {
         self.sections().find(|section| section.name == name).map_or("", |section| section.sql)
     }
@@ -133,5 +158,8 @@ mod tests {
         assert_eq!(names(Dialect::Sqlite), names(Dialect::Postgres));
         assert_eq!(names(Dialect::Sqlite), mysql);
         assert!(Dialect::Sqlite.sections().all(|section| !section.sql.contains("--")));
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            assert!(dialect.sections().all(|section| !section.sql.contains(['{', '}'])));
+        }
     }
 }

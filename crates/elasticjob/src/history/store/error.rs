@@ -1,30 +1,44 @@
 //! Errors of history databases, by what a caller does about them.
 
+use std::borrow::Cow;
+
 use super::super::sink::SinkError;
+use crate::problem::{Hint, Problem};
 
 /// Why history could not be stored or queried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The URL, or another argument, is invalid.
-    #[error("history URL: {problem}; hint: {hint}")]
+    #[error("history URL: {problem}")]
     Url { problem: String, hint: String },
     /// The database is down, slow or busy: a retry may succeed.
-    #[error("history in {database}: {problem}; hint: {hint}")]
+    #[error("history in {database}: {problem}")]
     Unreachable { database: String, problem: String, hint: String },
     /// The credentials are invalid, or do not allow the operation.
-    #[error("history in {database}: {problem}; hint: {hint}")]
+    #[error("history in {database}: {problem}")]
     NotAuthorised { database: String, problem: String, hint: String },
     /// Needs an operator: a table has other columns, the disk is full.
-    #[error("history in {database}: {problem}; hint: {hint}")]
+    #[error("history in {database}: {problem}")]
     Refused { database: String, problem: String, hint: String },
+}
+
+impl Hint for StoreError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let (Self::Url { hint, .. }
+        | Self::Unreachable { hint, .. }
+        | Self::NotAuthorised { hint, .. }
+        | Self::Refused { hint, .. }) = self;
+        Some(Cow::Borrowed(hint))
+    }
 }
 
 impl From<StoreError> for SinkError {
     fn from(error: StoreError) -> Self {
+        let text = Problem::of(&error).to_string();
         match error {
-            StoreError::Unreachable { .. } => Self::Later(error.to_string()),
-            error => Self::Refused(error.to_string()),
+            StoreError::Unreachable { .. } => Self::Unavailable(text),
+            _ => Self::Refused(text),
         }
     }
 }

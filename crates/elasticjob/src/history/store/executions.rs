@@ -9,7 +9,6 @@ use super::{
     page::{Cursor, Page, Span},
     query::millis,
     result_row::ResultRow,
-    rows::truncate_distinct,
     statement::Statement,
 };
 
@@ -89,8 +88,7 @@ impl Store {
 
     /// Adds the filter's conditions, without its position.
     pub(super) fn filter_executions(&self, statement: &mut Statement, filter: &ExecutionFilter) {
-        let job = filter.job.as_deref().map(|job| truncate_distinct(job, 100).as_str().into());
-        statement.filter_if("job_name = ?", job);
+        statement.filter_job(filter.job.as_deref());
         statement.filter_if("ip = ?", filter.ip.as_deref().map(Into::into));
         if let Some(success) = filter.success {
             statement.filter(self.dialect().success_condition(success), []);

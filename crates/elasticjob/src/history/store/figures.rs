@@ -105,6 +105,17 @@ pub struct MissedFires {
     pub noticed_at: Option<Timestamp>,
 }
 
+impl MissedFires {
+    /// [`why`](Self::why) in words for people.
+    pub fn reason(&self) -> &str {
+        match self.why.as_str() {
+            "nobody_there" => "no instance was running",
+            "skipped" => "the previous run was still running",
+            other => other,
+        }
+    }
+}
+
 impl Store {
     /// The names of all jobs with runs.
     pub async fn jobs(&self) -> Result<Vec<String>, StoreError> {
@@ -199,8 +210,7 @@ impl Store {
                 "SELECT {number}, state, COUNT(*), MAX(duration_ms), MAX(lateness_ms) FROM ELASTICJOB_RUN"
             ),
         );
-        statement
-            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        statement.filter_job(job);
         span.filter_millis(&mut statement, "started_ms");
         statement.push(" GROUP BY 1, 2 ORDER BY 1, 2");
         let buckets = self.query(&statement, |row| {
@@ -224,8 +234,7 @@ impl Store {
             "SELECT job_name, failure_group, COUNT(*), MIN(started_ms), MAX(started_ms) FROM JOB_EXECUTION_LOG",
         );
         statement.filter("failure_group IS NOT NULL", []);
-        statement
-            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        statement.filter_job(job);
         span.filter_millis(&mut statement, "started_ms");
         statement.with(" GROUP BY job_name, failure_group ORDER BY 3 DESC LIMIT ?", [bound(limit)]);
         let rows = self.query(&statement, |row| {
@@ -293,8 +302,7 @@ impl Store {
             self.dialect(),
             "SELECT job_name, first_ms, last_ms, fires, why, noticed_ms FROM ELASTICJOB_MISSED",
         );
-        statement
-            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        statement.filter_job(job);
         span.filter_millis(&mut statement, "noticed_ms");
         statement.with(" ORDER BY noticed_ms DESC, id DESC LIMIT ?", [bound(limit)]);
         self.query(&statement, |row| {

@@ -121,7 +121,7 @@ fn cell(column: &str, text: Option<String>) -> Value {
 
 async fn store_keeps_its_words(url: &str, dialect: &str) {
     let store = Store::open(&url.parse().unwrap()).await.unwrap();
-    store.keep(&events()).await.unwrap();
+    store.store(&events()).await.unwrap();
 
     let names = names(&store).await;
     let listed: Vec<String> = names.iter().map(|name| format!("{name}\n")).collect();

@@ -13,7 +13,8 @@
 //! changes nothing; a start that arrives late never removes an end. The row of a run is locked before its attempts are written, so that of two
 //! processes that write the same run the second sees what the first wrote.
 //!
-//! The differences between the databases are in `sql/`, one file for each, and in `dialect.rs`.
+//! The differences between the databases are in `sql/` and in `dialect.rs`. Each database has its own file of SQL; what PostgreSQL and SQLite share
+//! is in `sql/common.sql`.
 
 mod query;
 mod result_row;
@@ -46,7 +47,7 @@ pub use self::{
     executions::{Execution, ExecutionFilter},
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
     output::{Output, OutputLine, OutputPosition},
-    overview::{Named, Tally},
+    overview::{NameKind, Totals},
     page::{Cursor, Page, Span},
     retention::{PruneSummary, Retention},
     runs::{Run, RunDetails, RunFilter, RunState},

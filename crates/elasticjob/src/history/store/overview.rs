@@ -25,7 +25,7 @@ const MAX_NAMES: usize = 100;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Tally {
+pub struct Totals {
     /// Runs that started.
     pub runs: i64,
     /// Runs that succeeded.
@@ -40,7 +40,7 @@ pub struct Tally {
 
 /// Kinds of names that can be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NameKind {
     ExecutedJob,
     /// Addresses of servers with executions.
     Ip,
@@ -51,8 +51,7 @@ pub enum Named {
 impl Store {
     /// A run without its attempts; `None` if there is no run with this id, or Java ElasticJob wrote it.
     pub async fn brief(&self, id: &str) -> Result<Option<Run>, StoreError> {
-        let mut statement =
-            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
+        let mut statement = self.select_runs();
         statement.filter("run_id = ?", [truncate_distinct(id, 150).as_str().into()]);
         Ok(self.query(&statement, own_run).await?.pop())
     }
@@ -101,7 +100,7 @@ impl Store {
     }
 
     /// Totals of a span; a run is late if it started more than `late` after it was due.
-    pub async fn tally(&self, span: Span, late: SignedDuration) -> Result<Tally, StoreError> {
+    pub async fn tally(&self, span: Span, late: SignedDuration) -> Result<Totals, StoreError> {
         let late = i64::try_from(late.as_millis()).unwrap_or(i64::MAX);
         let mut statement = Statement::new(self.dialect(), "SELECT COUNT(*)");
         for state in ["done", "failed", "running"] {
@@ -124,7 +123,11 @@ impl Store {
         span.filter_millis(&mut statement, "noticed_ms");
         let missed = self.query(&statement, |row| row.int_or_zero(0)).await?;
         let missed = missed.into_iter().fold(0, i64::saturating_add);
-        Ok(Tally { runs, done, failed, running, late, missed })
+        Ok(Totals { runs, done, failed, running, late, missed })
+    }
+
+    async fn count(&self, statement: &Statement) -> Result<i64, StoreError> {
+        Ok(self.query(statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
     }
 
     /// Number of executions that match the filter.
@@ -133,7 +136,7 @@ impl Store {
             Statement::new(self.dialect(), "SELECT COUNT(*) FROM JOB_EXECUTION_LOG");
         statement.filter("start_time IS NOT NULL", []);
         self.filter_executions(&mut statement, filter);
-        Ok(self.query(&statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
+        self.count(&statement).await
     }
 
     /// Number of traces that match the filter.
@@ -141,15 +144,15 @@ impl Store {
         let mut statement =
             Statement::new(self.dialect(), "SELECT COUNT(*) FROM JOB_STATUS_TRACE_LOG");
         self.filter_traces(&mut statement, filter);
-        Ok(self.query(&statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
+        self.count(&statement).await
     }
 
     /// Names with this prefix among the 10,000 rows that were written last, for completion of user input.
-    pub async fn names(&self, named: Named, prefix: &str) -> Result<Vec<String>, StoreError> {
+    pub async fn names(&self, named: NameKind, prefix: &str) -> Result<Vec<String>, StoreError> {
         let (column, table, time) = match named {
-            Named::ExecutedJob => ("job_name", "JOB_EXECUTION_LOG", "start_time"),
-            Named::Ip => ("ip", "JOB_EXECUTION_LOG", "start_time"),
-            Named::TracedJob => ("job_name", "JOB_STATUS_TRACE_LOG", "creation_time"),
+            NameKind::ExecutedJob => ("job_name", "JOB_EXECUTION_LOG", "start_time"),
+            NameKind::Ip => ("ip", "JOB_EXECUTION_LOG", "start_time"),
+            NameKind::TracedJob => ("job_name", "JOB_STATUS_TRACE_LOG", "creation_time"),
         };
         // Selects rows first and then their names, because a search for a rare name would read the whole table.
         let searched = format!(

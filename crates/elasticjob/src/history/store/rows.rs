@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::super::event::{
-    AttemptId, Cut, Ended, Ending, Event, Lost, Missed, Printed, Source, Started, Status,
+    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, OutputCut,
+    OutputPrinted, Source, Status,
 };
-use crate::job::{FencingToken, Reason, RunId};
+use crate::job::{FencingToken, RunId, RunReason};
 
 /// Size of Java ElasticJob's columns for messages, in characters.
 const MESSAGE: usize = 4000;
@@ -131,13 +132,13 @@ impl Rows {
     }
 
     /// A failover attempt implies that the previous holder of the shard is gone.
-    fn note_takeover(&mut self, started: &Started) {
-        if started.attempt.reason == Reason::Failover {
+    fn note_takeover(&mut self, started: &AttemptStarted) {
+        if started.attempt.reason == RunReason::Failover {
             self.mark_lost(&started.run, started.item, started.token);
         }
     }
 
-    fn lost(&mut self, lost: &Lost) {
+    fn lost(&mut self, lost: &AttemptLost) {
         self.mark_lost(&lost.run, lost.item, lost.token);
     }
 
@@ -146,14 +147,14 @@ impl Rows {
         *first = (*first).max(token.get());
     }
 
-    fn started(&mut self, started: &Started) {
+    fn started(&mut self, started: &AttemptStarted) {
         self.run(started);
         self.note_takeover(started);
         let row = attempt(started);
         self.attempts.entry(row.id.clone()).or_insert(row);
     }
 
-    fn ended(&mut self, ended: &Ended) {
+    fn ended(&mut self, ended: &AttemptEnded) {
         self.run(&ended.started);
         self.note_takeover(&ended.started);
         let mut row = attempt(&ended.started);
@@ -170,7 +171,7 @@ impl Rows {
         self.attempts.insert(row.id.clone(), row);
     }
 
-    fn run(&mut self, started: &Started) {
+    fn run(&mut self, started: &AttemptStarted) {
         let at = millis(started.at);
         let run = self.runs.entry(truncate_distinct(&started.run.to_string(), 150)).or_insert_with(
             || RunRow {
@@ -205,7 +206,7 @@ impl Rows {
         self.traces.insert(id, row);
     }
 
-    fn missed(&mut self, missed: &Missed) {
+    fn missed(&mut self, missed: &FiresMissed) {
         let (first_ms, last_ms) = (millis(missed.first), millis(missed.last));
         let why = missed.why.as_str();
         // Every instance reports the gap, each up to the time of its check, so the id does not contain its end.
@@ -225,7 +226,7 @@ impl Rows {
         }
     }
 
-    fn printed(&mut self, printed: &Printed) {
+    fn printed(&mut self, printed: &OutputPrinted) {
         let lines: Vec<(i64, &str, String)> = printed
             .lines
             .iter()
@@ -242,7 +243,7 @@ impl Rows {
         self.output.insert((row.attempt_id.clone(), row.part), row);
     }
 
-    fn cut(&mut self, cut: &Cut) {
+    fn cut(&mut self, cut: &OutputCut) {
         let row = CutRow {
             attempt_id: cut.id.to_string(),
             run_id: truncate_distinct(&cut.run.to_string(), 150),
@@ -258,7 +259,7 @@ impl Rows {
     }
 }
 
-fn attempt(started: &Started) -> AttemptRow {
+fn attempt(started: &AttemptStarted) -> AttemptRow {
     let (started_ms, due_ms) = (millis(started.at), millis(started.due_at));
     let is_scheduled = started.source == Source::Schedule;
     AttemptRow {
@@ -291,13 +292,13 @@ fn attempt(started: &Started) -> AttemptRow {
 }
 
 /// Java ElasticJob's words, and two in its style for reasons that it does not have.
-fn execution_source(reason: Reason) -> &'static str {
+fn execution_source(reason: RunReason) -> &'static str {
     match reason {
-        Reason::Due => "NORMAL_TRIGGER",
-        Reason::Misfire => "MISFIRE",
-        Reason::Failover => "FAILOVER",
-        Reason::Retry => "RETRY",
-        Reason::CatchUp => "CATCH_UP",
+        RunReason::Due => "NORMAL_TRIGGER",
+        RunReason::Misfire => "MISFIRE",
+        RunReason::Failover => "FAILOVER",
+        RunReason::Retry => "RETRY",
+        RunReason::CatchUp => "CATCH_UP",
     }
 }
 

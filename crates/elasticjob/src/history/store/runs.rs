@@ -143,17 +143,17 @@ impl Store {
         Ok(Page::of(rows, limit))
     }
 
+    pub(super) fn select_runs(&self) -> Statement {
+        Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"))
+    }
+
     async fn own_runs(
         &self,
         filter: &RunFilter,
         limit: usize,
     ) -> Result<Vec<(Cursor, Run)>, StoreError> {
-        let mut statement =
-            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
-        statement.filter_if(
-            "job_name = ?",
-            filter.job.as_deref().map(|job| truncate_distinct(job, 100).as_str().into()),
-        );
+        let mut statement = self.select_runs();
+        statement.filter_job(filter.job.as_deref());
         statement.filter_if("state = ?", filter.state.map(|state| state.as_str().into()));
         statement.filter_if("source = ?", filter.source.as_deref().map(Into::into));
         if let Some(instance) = &filter.instance {
@@ -229,8 +229,7 @@ impl Store {
     /// A run with its attempts; `None` if there is no run with this id.
     pub async fn run(&self, id: &str) -> Result<Option<RunDetails>, StoreError> {
         let id = truncate_distinct(id, 150);
-        let mut statement =
-            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
+        let mut statement = self.select_runs();
         statement.filter("run_id = ?", [id.as_str().into()]);
         if let Some(run) = self.query(&statement, own_run).await?.pop() {
             let mut statement = self.select_executions("run_id IS NOT NULL");

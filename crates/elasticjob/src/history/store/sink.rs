@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{
     super::{
-        event::{Ended, Ending, Event, Line, Printed, Source, Started, Status},
+        event::{AttemptEnded, AttemptStarted, Ending, Event, Line, OutputPrinted, Source, Status},
         sink::{Sink, SinkError},
     },
     Store,
@@ -21,7 +21,7 @@ const TRIES: u32 = 5;
 
 #[async_trait]
 impl Sink for Store {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -38,7 +38,9 @@ impl Sink for Store {
                     writes = self.statements_within_limit(&[with_ascii_texts(&batch[0])])?;
                 }
                 Err(error) if is_invalid_data(&error) => {
-                    return Err(SinkError::Unfit(self.database.store_error(&error).to_string()));
+                    return Err(SinkError::InvalidEvent(
+                        self.database.store_error(&error).to_string(),
+                    ));
                 }
                 Err(error) => return Err(self.database.store_error(&error).into()),
             }
@@ -56,7 +58,7 @@ impl Store {
         match self.database.max_statement_bytes() {
             Some(most) if largest > most => {
                 let error = too_large(self.database.display_name(), largest, most);
-                Err(SinkError::Unfit(error.to_string()))
+                Err(SinkError::InvalidEvent(error.to_string()))
             }
             _ => Ok(writes),
         }
@@ -92,7 +94,7 @@ impl Store {
 fn with_ascii_texts(event: &Event) -> Event {
     match event {
         Event::Started(started) => Event::Started(Arc::new(with_ascii_start(started))),
-        Event::Ended(Ended { started, at, ending }) => Event::Ended(Ended {
+        Event::Ended(AttemptEnded { started, at, ending }) => Event::Ended(AttemptEnded {
             started: Arc::new(with_ascii_start(started)),
             at: *at,
             ending: match ending {
@@ -108,18 +110,18 @@ fn with_ascii_texts(event: &Event) -> Event {
         Event::Printed(printed) => {
             let line = |line: &Line| Line { text: to_ascii(&line.text), ..line.clone() };
             let lines = printed.lines.iter().map(line).collect();
-            Event::Printed(Printed { lines, ..printed.clone() })
+            Event::Printed(OutputPrinted { lines, ..printed.clone() })
         }
         event => event.clone(),
     }
 }
 
-fn with_ascii_start(started: &Started) -> Started {
+fn with_ascii_start(started: &AttemptStarted) -> AttemptStarted {
     let source = match &started.source {
         Source::Trigger { by: Some(by) } => Source::Trigger { by: Some(to_ascii(by)) },
         source => source.clone(),
     };
-    Started { source, host: to_ascii(&started.host).into(), ..started.clone() }
+    AttemptStarted { source, host: to_ascii(&started.host).into(), ..started.clone() }
 }
 
 fn to_ascii(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! Builds an SQL statement with its parameters.
 
-use super::dialect::Dialect;
+use super::{dialect::Dialect, rows::truncate_distinct};
 
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,12 @@ impl Statement {
             Some(value) => self.filter(condition, [value]),
             None => self,
         }
+    }
+
+    /// Adds the condition that the row was written for this job; its name is stored truncated.
+    pub(super) fn filter_job(&mut self, job: Option<&str>) -> &mut Self {
+        let job = job.map(|job| truncate_distinct(job, 100).as_str().into());
+        self.filter_if("job_name = ?", job)
     }
 
     /// Adds the condition that the column has one of the values.

@@ -9,7 +9,6 @@ use super::{
     page::{Cursor, Page, Span},
     query::millis,
     result_row::ResultRow,
-    rows::truncate_distinct,
     statement::Statement,
 };
 
@@ -82,8 +81,7 @@ impl Store {
     /// Adds the filter's conditions, without its position.
     pub(super) fn filter_traces(&self, statement: &mut Statement, filter: &TraceFilter) {
         statement.filter("creation_time IS NOT NULL", []);
-        let job = filter.job.as_deref().map(|job| truncate_distinct(job, 100).as_str().into());
-        statement.filter_if("job_name = ?", job);
+        statement.filter_job(filter.job.as_deref());
         statement.filter_if("state = ?", filter.state.as_deref().map(Into::into));
         statement.filter_if("source = ?", filter.source.as_deref().map(Into::into));
         let kind = filter.execution_type.as_deref().map(Into::into);

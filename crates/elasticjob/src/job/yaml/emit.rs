@@ -18,21 +18,21 @@ const SIMPLE_KEY: usize = 128;
 /// Formats a document.
 pub(in crate::job) fn emit(root: &Node) -> String {
     let mut emitter = Emitter { out: String::new(), column: 0, whitespace: true, indention: true };
-    emitter.node(root, Surroundings { indent: None, in_mapping: false, simple_key: false });
+    emitter.node(root, AttemptContext { indent: None, in_mapping: false, simple_key: false });
     emitter.indent(0);
     emitter.out
 }
 
 /// The surroundings of a node to be written.
 #[derive(Clone, Copy)]
-struct Surroundings {
+struct AttemptContext {
     /// Indentation of the enclosing collection; `None` for the root.
     indent: Option<usize>,
     in_mapping: bool,
     simple_key: bool,
 }
 
-impl Surroundings {
+impl AttemptContext {
     fn inner_indent(self) -> usize {
         self.indent.map_or(0, |indent| indent + STEP)
     }
@@ -48,7 +48,7 @@ struct Emitter {
 }
 
 impl Emitter {
-    fn node(&mut self, node: &Node, surroundings: Surroundings) {
+    fn node(&mut self, node: &Node, surroundings: AttemptContext) {
         match &node.kind {
             Kind::Scalar(text) => self.scalar(node, text, surroundings),
             Kind::Sequence(items) => {
@@ -62,7 +62,7 @@ impl Emitter {
         }
     }
 
-    fn sequence(&mut self, items: &[Node], surroundings: Surroundings) {
+    fn sequence(&mut self, items: &[Node], surroundings: AttemptContext) {
         if items.is_empty() {
             self.indicator("[", true, true, false);
             return self.indicator("]", false, false, false);
@@ -75,22 +75,22 @@ impl Emitter {
             self.indicator("-", true, false, true);
             self.node(
                 item,
-                Surroundings { indent: Some(indent), in_mapping: false, simple_key: false },
+                AttemptContext { indent: Some(indent), in_mapping: false, simple_key: false },
             );
         }
     }
 
-    fn mapping(&mut self, entries: &[(Node, Node)], surroundings: Surroundings) {
+    fn mapping(&mut self, entries: &[(Node, Node)], surroundings: AttemptContext) {
         if entries.is_empty() {
             self.indicator("{", true, true, false);
             return self.indicator("}", false, false, false);
         }
         let indent = surroundings.inner_indent();
-        let inside = Surroundings { indent: Some(indent), in_mapping: true, simple_key: false };
+        let inside = AttemptContext { indent: Some(indent), in_mapping: true, simple_key: false };
         for (key, value) in entries {
             self.indent(indent);
             if is_simple_key(key) {
-                self.node(key, Surroundings { simple_key: true, ..inside });
+                self.node(key, AttemptContext { simple_key: true, ..inside });
                 self.indicator(":", false, false, false);
             } else {
                 self.indicator("?", true, false, true);
@@ -102,7 +102,7 @@ impl Emitter {
         }
     }
 
-    fn scalar(&mut self, node: &Node, text: &str, surroundings: Surroundings) {
+    fn scalar(&mut self, node: &Node, text: &str, surroundings: AttemptContext) {
         if let Some(binary) = to_binary(node) {
             return self.node(&binary, surroundings);
         }

@@ -155,7 +155,7 @@ impl Registry for MemoryRegistry {
                         .map(|(op, done)| translate::done_from_tree(op, done))
                         .collect(),
                 }),
-                Err(refused) => Err(Error::Member {
+                Err(refused) => Err(Error::Operation {
                     index: refused.index,
                     cause: Box::new(translate::refusal(refused.code, &ops[refused.index])),
                 }),

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use super::{member::MemoryRegistry, watch::Feed};
 use crate::{
     registry::{
-        connect::plant,
+        connect::ensure_path,
         error::Error,
         path::{Namespace, Path},
         session::{SessionId, SessionState},
@@ -122,7 +122,7 @@ impl MemoryServer {
             id
         };
         let registry = MemoryRegistry::new(self.clone(), id, namespace.clone(), acl);
-        plant(&registry, namespace.path()).await?;
+        ensure_path(&registry, namespace.path()).await?;
         Ok(registry)
     }
 

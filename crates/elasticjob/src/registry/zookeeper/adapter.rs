@@ -13,7 +13,7 @@ use super::{reconnect, snapshot_watch::SnapshotWatch};
 use crate::{
     registry::{
         Registry,
-        connect::plant,
+        connect::ensure_path,
         error::Error,
         operation::{Committed, Op},
         path::{Namespace, Path},
@@ -40,13 +40,13 @@ struct ClientLease(Client);
 impl ZooKeeper {
     /// Connects and creates the namespace if it does not exist.
     pub async fn connect(settings: &ZooKeeperSettings) -> Result<Self, Error> {
-        let registry = Self::visit(settings).await?;
-        plant(&registry, settings.namespace.path()).await?;
+        let registry = Self::connect_read_only(settings).await?;
+        ensure_path(&registry, settings.namespace.path()).await?;
         Ok(registry)
     }
 
     /// Connects without writing anything, even if the namespace does not exist.
-    pub async fn visit(settings: &ZooKeeperSettings) -> Result<Self, Error> {
+    pub async fn connect_read_only(settings: &ZooKeeperSettings) -> Result<Self, Error> {
         let endpoint = settings.endpoints();
         let client = Client::connect(config(settings))
             .await
@@ -170,7 +170,10 @@ impl Registry for ZooKeeper {
                 Ok(Committed { zxid: self.zxid(zxid), done })
             }
             Err(client::Error::MultiRefused { index, code, .. }) if index < ops.len() => {
-                Err(Error::Member { index, cause: Box::new(translate::refusal(code, &ops[index])) })
+                Err(Error::Operation {
+                    index,
+                    cause: Box::new(translate::refusal(code, &ops[index])),
+                })
             }
             Err(client::Error::Refused { code, .. }) => {
                 let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
@@ -213,7 +216,7 @@ impl Registry for ZooKeeper {
         let watch = watch.map_err(|error| match error {
             client::Error::Refused { code: Code::UNIMPLEMENTED, .. } => Error::Invalid {
                 path: prefix.clone(),
-                reason: "the server does not support recursive watches; hint: ZooKeeper 3.6 or newer is required"
+                reason: "the server does not support recursive watches: ZooKeeper 3.6 or newer is required"
                     .to_owned(),
             },
             error => self.connection_error(error),

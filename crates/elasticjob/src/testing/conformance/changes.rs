@@ -1,12 +1,12 @@
-//! Promises about changes.
+//! Guarantees about changes.
 
-use super::{ground::Ground, place};
-use crate::registry::{Create, Done, Error, Expected, Kind, Op, Path, Version, Zxid};
+use super::{create_path, test_server::TestServer};
+use crate::registry::{Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, Version, Zxid};
 
-/// Of two creates of one path one wins, and the other is told so.
-pub async fn two_creates_of_one_path_one_wins(ground: &dyn Ground) {
-    let (one, two) = (ground.join("creates", None).await, ground.join("creates", None).await);
-    let path = place(&one, "contested").await.join("prize").unwrap();
+/// Of two concurrent creates of one path, one succeeds and the other one fails with `Exists`.
+pub async fn concurrent_creates_of_one_path_have_one_winner(server: &dyn TestServer) {
+    let (one, two) = (server.join("creates", None).await, server.join("creates", None).await);
+    let path = create_path(&one, "contested").await.join("prize").unwrap();
 
     let (first, second) = tokio::join!(
         one.registry.create(Create::persistent(&path, "one")),
@@ -16,17 +16,17 @@ pub async fn two_creates_of_one_path_one_wins(ground: &dyn Ground) {
     let winner = match (first, second) {
         (Ok(_), Err(Error::Exists { .. })) => "one",
         (Err(Error::Exists { .. }), Ok(_)) => "two",
-        other => panic!("not one winner: {other:?}"),
+        other => panic!("expected one winner: {other:?}"),
     };
     assert_eq!(one.registry.get(&path).await.unwrap().unwrap().data, winner);
 }
 
-/// A change meant for one version does not touch another.
-pub async fn a_conditional_set_or_delete_fails_once_the_node_has_changed(ground: &dyn Ground) {
-    let member = ground.join("conditional", None).await;
-    let path = place(&member, "conditional").await;
-    let registry = &member.registry;
-    let old = Expected::Version(Version(0));
+/// A change that expects one version does not apply to another.
+pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn TestServer) {
+    let client = server.join("conditional", None).await;
+    let path = create_path(&client, "conditional").await;
+    let registry = &client.registry;
+    let old = ExpectedVersion::Version(Version(0));
 
     registry.set(&path, "new".into(), old).await.unwrap();
     let set = registry.set(&path, "newer".into(), old).await;
@@ -35,55 +35,60 @@ pub async fn a_conditional_set_or_delete_fails_once_the_node_has_changed(ground:
     assert!(matches!(&set, Err(Error::Conflict { path: at, .. }) if *at == path), "{set:?}");
     assert!(matches!(&delete, Err(Error::Conflict { .. })), "{delete:?}");
     assert_eq!(registry.get(&path).await.unwrap().unwrap().data, "new");
-    registry.delete(&path, Expected::Version(Version(1))).await.unwrap();
+    registry.delete(&path, ExpectedVersion::Version(Version(1))).await.unwrap();
     assert_eq!(registry.get(&path).await.unwrap(), None);
-    let gone = registry.set(&path, "x".into(), Expected::Any).await;
-    assert!(matches!(gone, Err(Error::Absent { .. })), "{gone:?}");
+    let gone = registry.set(&path, "x".into(), ExpectedVersion::Any).await;
+    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
 }
 
-/// A multi does everything or nothing, and names the member that was refused.
-pub async fn a_multi_is_all_or_nothing_and_says_which_member_failed(ground: &dyn Ground) {
-    let member = ground.join("multi", None).await;
-    let base = place(&member, "multi").await;
-    let registry = &member.registry;
+/// A multi applies all operations or none, and its error names the one that was refused.
+pub async fn multi_is_atomic_and_names_the_failed_operation(server: &dyn TestServer) {
+    let client = server.join("multi", None).await;
+    let base = create_path(&client, "multi").await;
+    let registry = &client.registry;
     let (a, b) = (base.join("a").unwrap(), base.join("b").unwrap());
 
     let refused = registry
         .multi(vec![
             Op::Create(Create::persistent(&a, "")),
-            Op::Set { path: base.clone(), data: "changed".into(), expected: Expected::Any },
-            Op::Check { path: base.clone(), expected: Expected::Version(Version(7)) },
+            Op::Set { path: base.clone(), data: "changed".into(), expected: ExpectedVersion::Any },
+            Op::Check { path: base.clone(), expected: ExpectedVersion::Version(Version(7)) },
             Op::Create(Create::persistent(&b, "")),
         ])
         .await;
 
-    let Err(Error::Member { index: 2, cause }) = &refused else { panic!("{refused:?}") };
+    let Err(Error::Operation { index: 2, cause }) = &refused else { panic!("{refused:?}") };
     assert!(matches!(&**cause, Error::Conflict { path, .. } if *path == base), "{cause:?}");
     assert_eq!(registry.children(&base).await.unwrap(), Some(vec![]));
     assert_eq!(registry.get(&base).await.unwrap().unwrap().data, "");
 
     let committed = registry
         .multi(vec![
-            Op::Check { path: base.clone(), expected: Expected::Version(Version(0)) },
+            Op::Check { path: base.clone(), expected: ExpectedVersion::Version(Version(0)) },
             Op::Create(Create::persistent(&a, "")),
-            Op::Set { path: base.clone(), data: "changed".into(), expected: Expected::Any },
-            Op::Delete { path: a.clone(), expected: Expected::Any },
+            Op::Set { path: base.clone(), data: "changed".into(), expected: ExpectedVersion::Any },
+            Op::Delete { path: a.clone(), expected: ExpectedVersion::Any },
             Op::Create(Create::persistent(&b, "")),
         ])
         .await
         .unwrap();
-    let expected =
-        [Done::Checked, Done::Created(a), Done::Set(Version(1)), Done::Deleted, Done::Created(b)];
+    let expected = [
+        OpResult::Checked,
+        OpResult::Created(a),
+        OpResult::Set(Version(1)),
+        OpResult::Deleted,
+        OpResult::Created(b),
+    ];
     assert_eq!(committed.done, expected);
 }
 
-/// Names drawn by the registry sort in the order in which they were drawn.
-pub async fn sequence_numbers_grow_in_the_order_of_creation(ground: &dyn Ground) {
-    let (one, two) = (ground.join("sequence", None).await, ground.join("sequence", None).await);
-    let base = place(&one, "sequence").await;
+/// Sequential names that the registry assigns sort in the order of their creation.
+pub async fn sequence_numbers_grow_in_the_order_of_creation(server: &dyn TestServer) {
+    let (one, two) = (server.join("sequence", None).await, server.join("sequence", None).await);
+    let base = create_path(&one, "sequence").await;
     let prefix = base.join("n-").unwrap();
 
-    let mut drawn: Vec<Path> = Vec::new();
+    let mut created: Vec<Path> = Vec::new();
     for turn in 0..12 {
         let registry = if turn % 2 == 0 { &one.registry } else { &two.registry };
         let kind = match turn % 3 {
@@ -91,51 +96,49 @@ pub async fn sequence_numbers_grow_in_the_order_of_creation(ground: &dyn Ground)
             _ => Kind::EphemeralSequential(registry.session().id()),
         };
         let committed = registry.create(Create::new(&prefix, "", kind)).await.unwrap();
-        drawn.push(committed.path().expect("created").clone());
+        created.push(committed.path().expect("created").clone());
     }
 
-    let mut sorted = drawn.clone();
+    let mut sorted = created.clone();
     sorted.sort();
-    assert_eq!(drawn, sorted);
-    let digits = drawn[0].name().strip_prefix("n-").expect("the name given");
+    assert_eq!(created, sorted);
+    let digits = created[0].name().strip_prefix("n-").expect("the name has the given prefix");
     assert!(digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{digits}");
 }
 
-/// What has children stays until they are gone.
-pub async fn a_node_with_children_is_not_deleted(ground: &dyn Ground) {
-    let member = ground.join("children", None).await;
-    let base = place(&member, "parent").await;
-    member.registry.create(Create::persistent(&base.join("child").unwrap(), "")).await.unwrap();
+/// A node with children cannot be deleted, and a node without a parent cannot be created.
+pub async fn node_with_children_cannot_be_deleted(server: &dyn TestServer) {
+    let client = server.join("children", None).await;
+    let base = create_path(&client, "parent").await;
+    client.registry.create(Create::persistent(&base.join("child").unwrap(), "")).await.unwrap();
 
-    let refused = member.registry.delete(&base, Expected::Any).await;
+    let refused = client.registry.delete(&base, ExpectedVersion::Any).await;
 
     assert!(matches!(&refused, Err(Error::NotEmpty { path }) if *path == base), "{refused:?}");
     let orphan = base.join("missing/child").unwrap();
-    let refused = member.registry.create(Create::persistent(&orphan, "")).await;
+    let refused = client.registry.create(Create::persistent(&orphan, "")).await;
     assert!(
-        matches!(&refused, Err(Error::Absent { path }) if *path == base.join("missing").unwrap()),
+        matches!(&refused, Err(Error::NotFound { path }) if *path == base.join("missing").unwrap()),
         "{refused:?}"
     );
 }
 
-/// A container is a node like any other while it is needed.
-pub async fn a_container_is_created_and_holds_children(ground: &dyn Ground) {
-    let member = ground.join("container", None).await;
-    let path = place(&member, "container").await.join("latch").unwrap();
+/// A container behaves like any other node while it has children.
+pub async fn container_can_be_created_and_hold_children(server: &dyn TestServer) {
+    let client = server.join("container", None).await;
+    let path = create_path(&client, "container").await.join("latch").unwrap();
 
-    member.registry.create(Create::new(&path, "", Kind::Container)).await.unwrap();
-    member.registry.create(Create::persistent(&path.join("x").unwrap(), "")).await.unwrap();
+    client.registry.create(Create::new(&path, "", Kind::Container)).await.unwrap();
+    client.registry.create(Create::persistent(&path.join("x").unwrap(), "")).await.unwrap();
 
-    let stat = member.registry.exists(&path).await.unwrap().unwrap();
+    let stat = client.registry.exists(&path).await.unwrap().unwrap();
     assert_eq!((stat.owner, stat.children), (None, 1));
 }
 
-/// The answer to a multi carries the number that identifies what it created, and numbers only grow.
-pub async fn the_zxid_of_a_multi_is_the_creation_id_of_what_it_created_and_never_goes_back(
-    ground: &dyn Ground,
-) {
-    let (one, two) = (ground.join("zxid", None).await, ground.join("zxid", None).await);
-    let base = place(&one, "zxid").await;
+/// The answer to a multi carries the creation id of the nodes it created, and these ids only grow.
+pub async fn multi_zxid_is_the_creation_id_of_its_nodes_and_grows(server: &dyn TestServer) {
+    let (one, two) = (server.join("zxid", None).await, server.join("zxid", None).await);
+    let base = create_path(&one, "zxid").await;
 
     let mut newest = Zxid(0);
     for turn in 0..10 {
@@ -157,18 +160,22 @@ pub async fn the_zxid_of_a_multi_is_the_creation_id_of_what_it_created_and_never
     }
 }
 
-/// A node deleted and made anew has version zero again: a version check cannot tell, the creation id can. Nobody may rely on it.
-pub async fn a_version_check_is_blind_to_delete_and_create(ground: &dyn Ground) {
-    let (one, two) = (ground.join("aba", None).await, ground.join("aba", None).await);
-    let path = place(&one, "aba").await.join("claim").unwrap();
+/// A node that is deleted and created again has version zero again. A version check cannot tell them apart, the creation id can; no code may rely on
+/// the version for that.
+pub async fn version_check_does_not_notice_delete_and_create(server: &dyn TestServer) {
+    let (one, two) = (server.join("aba", None).await, server.join("aba", None).await);
+    let path = create_path(&one, "aba").await.join("claim").unwrap();
     one.registry.create(Create::persistent(&path, "one")).await.unwrap();
     let seen = one.registry.exists(&path).await.unwrap().unwrap();
 
-    two.registry.delete(&path, Expected::Any).await.unwrap();
+    two.registry.delete(&path, ExpectedVersion::Any).await.unwrap();
     two.registry.create(Create::persistent(&path, "two")).await.unwrap();
     let passes = one
         .registry
-        .multi(vec![Op::Check { path: path.clone(), expected: Expected::Version(seen.version) }])
+        .multi(vec![Op::Check {
+            path: path.clone(),
+            expected: ExpectedVersion::Version(seen.version),
+        }])
         .await;
 
     assert!(passes.is_ok(), "{passes:?}");
@@ -177,27 +184,28 @@ pub async fn a_version_check_is_blind_to_delete_and_create(ground: &dyn Ground) 
     assert!(now.created > seen.created);
 }
 
-/// A request over the limit is refused before it is sent, and everything goes on.
-pub async fn a_request_over_a_mebibyte_is_too_large_and_harms_nobody(ground: &dyn Ground) {
-    let member = ground.join("large", None).await;
-    let path = place(&member, "large").await;
-    let session = member.registry.session().id();
+/// A request of more than a mebibyte is refused before it is sent, and the session continues.
+pub async fn oversized_request_is_refused_and_keeps_the_session(server: &dyn TestServer) {
+    let client = server.join("large", None).await;
+    let path = create_path(&client, "large").await;
+    let session = client.registry.session().id();
 
-    let refused = member.registry.set(&path, vec![b'x'; 1 << 20].into(), Expected::Any).await;
-    let fits = member.registry.set(&path, vec![b'x'; 900 << 10].into(), Expected::Any).await;
+    let refused =
+        client.registry.set(&path, vec![b'x'; 1 << 20].into(), ExpectedVersion::Any).await;
+    let fits = client.registry.set(&path, vec![b'x'; 900 << 10].into(), ExpectedVersion::Any).await;
 
     assert!(
         matches!(&refused, Err(Error::TooLarge { path: at, .. }) if *at == path),
         "{refused:?}"
     );
     assert!(fits.is_ok(), "{fits:?}");
-    assert_eq!(member.registry.session().id(), session);
+    assert_eq!(client.registry.session().id(), session);
 }
 
-/// The namespace exists after joining, however deep, and what is beside it can be reached.
-pub async fn the_namespace_is_there_and_its_siblings_are_reachable(ground: &dyn Ground) {
-    let member = ground.join("deep/er/shop", None).await;
-    let registry = &member.registry;
+/// The namespace exists after joining, however deep it is, and its siblings can be reached.
+pub async fn namespace_exists_and_its_siblings_are_reachable(server: &dyn TestServer) {
+    let client = server.join("deep/er/shop", None).await;
+    let registry = &client.registry;
 
     let ledger = registry.namespace().sibling("ledger").unwrap();
     let _ = registry.create(Create::persistent(ledger.path(), "")).await;

@@ -1,10 +1,10 @@
-//! The ground in memory.
+//! Conformance tests on the registry in memory.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::ground::{Ground, Line, Member};
+use super::test_server::{TestClient, TestLink, TestServer};
 use crate::registry::{
     Digest,
     memory::{Link, MemoryServer},
@@ -12,29 +12,29 @@ use crate::registry::{
 
 /// A [`MemoryServer`] to test on.
 #[derive(Debug, Clone)]
-pub struct MemoryGround {
+pub struct MemoryTestServer {
     server: MemoryServer,
 }
 
-impl MemoryGround {
-    /// Members join `server`.
+impl MemoryTestServer {
     pub fn new(server: MemoryServer) -> Self {
         Self { server }
     }
 }
 
 #[async_trait]
-impl Ground for MemoryGround {
-    async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
-        let namespace = namespace.parse().expect("a good namespace");
-        let registry = self.server.join_as(namespace, user).await.expect("memory is there");
-        let line = Box::new(registry.link());
-        Member { registry: Arc::new(registry), line }
+impl TestServer for MemoryTestServer {
+    async fn join(&self, namespace: &str, user: Option<Digest>) -> TestClient {
+        let namespace = namespace.parse().expect("the namespace is valid");
+        let registry =
+            self.server.join_as(namespace, user).await.expect("a registry in memory is reachable");
+        let link = Box::new(registry.link());
+        TestClient { registry: Arc::new(registry), link }
     }
 }
 
 #[async_trait]
-impl Line for Link {
+impl TestLink for Link {
     async fn cut(&self) {
         Link::cut(self);
     }

@@ -1,59 +1,66 @@
-//! Promises about broken lines.
+//! Guarantees about broken connections.
 
 use std::sync::Arc;
 
-use super::{eventually, ground::Ground, place, soon};
+use super::{create_path, eventually, test_server::TestServer, within_timeout};
 use crate::registry::{Create, Error, Path, SessionState};
 
-/// A missing node is `None`; a missing line is an error, even for a node that was never there.
-pub async fn absent_is_not_unknown(ground: &dyn Ground) {
-    let member = ground.join("absent", None).await;
+/// An absent node is `None`; a read without a connection is an error, even for a node that never existed.
+pub async fn absent_node_differs_from_unreachable_registry(server: &dyn TestServer) {
+    let client = server.join("absent", None).await;
     let missing: Path = "/absent/never-there".parse().unwrap();
-    let mut states = member.registry.session().states();
+    let mut states = client.registry.session().states();
     states.next().await;
-    assert_eq!(member.registry.get(&missing).await.unwrap(), None);
+    assert_eq!(client.registry.get(&missing).await.unwrap(), None);
 
-    member.line.cut().await;
-    soon("suspension", async {
+    client.link.cut().await;
+    within_timeout("suspension", async {
         while !matches!(states.next().await, Some(SessionState::Suspended(_))) {}
     })
     .await;
     let (get, exists, children) = tokio::join!(
-        member.registry.get(&missing),
-        member.registry.exists(&missing),
-        member.registry.children(&missing),
+        client.registry.get(&missing),
+        client.registry.exists(&missing),
+        client.registry.children(&missing),
     );
 
     for answer in [get.map(|_| ()), exists.map(|_| ()), children.map(|_| ())] {
         assert!(matches!(answer, Err(Error::Unreachable { .. })), "{answer:?}");
     }
-    member.line.heal().await;
-    eventually("the line is back", || async { Ok(member.registry.get(&missing).await?.is_none()) })
-        .await;
+    client.link.heal().await;
+    eventually("the connection is back", || async {
+        Ok(client.registry.get(&missing).await?.is_none())
+    })
+    .await;
 }
 
-/// A write whose answer is lost has an unknown fate; a sync and a read settle it.
-pub async fn a_request_cut_mid_flight_is_unknown_and_reading_again_tells(ground: &dyn Ground) {
-    let (member, observer) =
-        (ground.join("unknown", None).await, ground.join("unknown", None).await);
-    let path = place(&observer, "unknown").await.join("x").unwrap();
-    let session = member.registry.session().id();
+/// A write whose answer is lost has an unknown result; a sync and a read resolve it.
+pub async fn interrupted_request_is_unknown_until_read_again(server: &dyn TestServer) {
+    let (client, observer) =
+        (server.join("unknown", None).await, server.join("unknown", None).await);
+    let path = create_path(&observer, "unknown").await.join("x").unwrap();
+    let session = client.registry.session().id();
 
-    member.line.lose_answers().await;
-    let registry = Arc::clone(&member.registry);
+    client.link.lose_answers().await;
+    let registry = Arc::clone(&client.registry);
     let at = path.clone();
     let (answer, ()) = tokio::join!(
         async move { registry.create(Create::persistent(&at, "written")).await },
         async {
             let seen = || async { Ok(observer.registry.exists(&path).await?.is_some()) };
             eventually("the request arrives", seen).await;
-            member.line.cut().await;
+            client.link.cut().await;
         },
     );
 
     assert!(matches!(answer, Err(Error::Unknown { .. })), "{answer:?}");
-    member.line.heal().await;
-    eventually("the line is back", || async { member.registry.sync().await.map(|()| true) }).await;
-    assert_eq!(member.registry.get(&path).await.unwrap().unwrap().data, "written");
-    assert_eq!(member.registry.session().id(), session, "a short cut ends no session");
+    client.link.heal().await;
+    eventually("the connection is back", || async { client.registry.sync().await.map(|()| true) })
+        .await;
+    assert_eq!(client.registry.get(&path).await.unwrap().unwrap().data, "written");
+    assert_eq!(
+        client.registry.session().id(),
+        session,
+        "a short interruption does not end the session"
+    );
 }

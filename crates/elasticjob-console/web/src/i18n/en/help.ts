@@ -1,24 +1,24 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
-/** English: help, and what is wrong. */
+/** English: doctor and help. */
 export const help = {
   doctor: {
-    about: "Looks at the registry and what is stored in it for what commonly goes wrong.",
-    healthy: "Nothing to do",
-    problems: (count: number) => s(count, "problem"),
-    again: "Look again",
-    says: (_check: string, _isProblem: boolean, message: string) => message,
+    about: "Checks the registry and its data for common problems.",
+    noProblems: "No problems found",
+    problems: (count: number) => plural(count, "problem"),
+    runAgain: "Check again",
+    describe: (_check: string, _isProblem: boolean, message: string) => message,
     checks: {
       server: "server",
       access: "access",
       clock: "clock",
-      stale: "left behind",
+      stale: "stale data",
       job: "job",
     },
   },
   help: {
-    about: "Crons, words and keys.",
-    cron: "Cron",
+    about: "Cron expressions, glossary and keyboard shortcuts.",
+    cron: "Cron expression",
     presets: {
       everyMinute: "every minute",
       everyFive: "every 5 minutes",
@@ -26,7 +26,7 @@ export const help = {
       nightly: "daily at 3",
       workdays: "workdays at 8:30",
       monthEnd: "last day of the month",
-    } as Words,
+    } as Texts,
     expression: "Expression",
     zone: "Time zone",
     fields: {
@@ -47,27 +47,33 @@ export const help = {
       weekday: "1–7 SUN ?",
       year: "optional",
     },
-    signs:
-      "* every · a,b several · a-b from to · a/n every n from a · L last · W nearest workday · MON#2 second Monday · ? not said",
-    wrong: "This is no cron yet",
-    nextTen: "The next ten times",
-    statuses: "What a status means",
+    syntax:
+      "* every · a,b list · a-b range · a/n every n starting at a · L last · W nearest weekday · MON#2 second Monday · ? unspecified",
+    invalid: "Invalid cron expression",
+    nextTen: "Next 10 runs",
+    statuses: "Job statuses",
     statusAbout: {
-      OK: "Instances are there, shards are dealt; it runs when due.",
-      DISABLED: "Somebody switched it off, on every server or in its configuration.",
-      SHARDING_FLAG: "Shards are to be dealt anew, at the next fire.",
-      CRASHED: "No instance is there: nobody runs it.",
+      OK: "The job has instances and its shards are assigned. It runs on schedule.",
+      DISABLED: "The job is disabled on every server or in its configuration.",
+      SHARDING_FLAG: "Shards will be reassigned at the next fire.",
+      CRASHED: "The job has no instance, so it does not run.",
     },
-    words: "Words",
+    glossaryTitle: "Glossary",
     glossary: [
-      ["Shard", "– a part of a job; each is run by one instance at a time."],
-      ["Instance", "– a program that joined the registry; a server can have several."],
-      ["Failover", "– the shard of an instance that died is run by another, at once."],
-      ["Misfire", "– a shard was due while it still ran; it runs once more right after."],
-      ["Trigger", "– run now, beside the schedule."],
+      ["Shard", "– one of the N parts of a job; one instance runs it at a time."],
+      ["Instance", "– a process that has joined the registry; a server can have several."],
+      [
+        "Failover",
+        "– a shard that was running on a dead instance runs on another one immediately.",
+      ],
+      [
+        "Misfire",
+        "– a fire that came due while the previous run was still going; compensated once.",
+      ],
+      ["Trigger", "– a request to run a job now, independent of its schedule."],
     ] as [string, string][],
     more: "More",
-    keys: "Keys: press",
-    api: "The API behind these pages",
+    keys: "Keyboard shortcuts: press",
+    api: "API documentation",
   },
 };

@@ -1,16 +1,16 @@
+import { accounts } from "./accounts";
 import { common } from "./common";
 import { config } from "./config";
 import { help } from "./help";
 import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
-import { people } from "./people";
-import { places } from "./places";
+import { registries } from "./registries";
 import { runs } from "./runs";
 import { servers } from "./servers";
 import { shell } from "./shell";
 
-/** Everything the pages say, in English; the other catalogues have the same shape. */
+/** The English texts; the other catalogues have the same shape. */
 export const en = {
   ...common,
   ...shell,
@@ -20,8 +20,8 @@ export const en = {
   ...config,
   ...runs,
   ...servers,
-  ...places,
-  ...people,
+  ...registries,
+  ...accounts,
   ...help,
 };
 

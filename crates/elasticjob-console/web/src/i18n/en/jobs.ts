@@ -1,39 +1,39 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
-/** English: the list of jobs, and a new one. */
+/** English: the list of jobs, saved views and the form for a new job. */
 export const jobs = {
   jobs: {
-    count: (count: number) => s(count, "job"),
+    count: (count: number) => plural(count, "job"),
     create: "New job",
     search: "Search jobs",
     searchPlaceholder: "Name or description, status:CRASHED, is:running, label:…, -server:10.0.0.7",
-    searchHelp: "What can be searched for",
-    searchAbout: "Words of name or description, and these; all of them have to fit.",
+    searchHelp: "Search syntax",
+    searchAbout: "Words in the name or description, and the terms below. All of them must match.",
     searchTerms: [
       ["status:CRASHED", "or OK, DISABLED, SHARDING_FLAG"],
       ["is:running", "or disabled, waiting, misfired, unreadable, oneoff"],
-      ["label:billing", "what it is sorted under"],
+      ["label:billing", "the job's label"],
       ["handler:script", "or http, class, rust"],
       ["server:10.0.0.7", "has an instance there"],
-      ["instance:…", "has this instance"],
-      ["cron:0/5", "part of its cron"],
-      ["-is:disabled", "a dash means not"],
-      ['"two words"', "quotes hold words together"],
+      ["instance:…", "runs on this instance"],
+      ["cron:0/5", "part of the cron expression"],
+      ["-is:disabled", "a dash negates a term"],
+      ['"two words"', "quotes group words"],
     ] as [string, string][],
     byStatus: "By status",
     name: "Job",
     status: "Status",
-    next: "Next fire",
+    next: "Next run",
     shards: "Shards",
     instances: "Instances",
-    runsWith: "Runs",
-    lastRuns: "Last runs",
+    type: "Type",
+    lastRuns: "Recent runs",
     neverRan: "never ran",
-    lastRunsSay: (
+    lastRunsSummary: (
       count: number,
       of: { done: number; failed: number; cancelled: number; running: number },
     ) =>
-      `The last ${s(count, "run")}: ${[
+      `The last ${plural(count, "run")}: ${[
         of.done > 0 && `${of.done} done`,
         of.failed > 0 && `${of.failed} failed`,
         of.cancelled > 0 && `${of.cancelled} cancelled`,
@@ -41,62 +41,62 @@ export const jobs = {
       ]
         .filter(Boolean)
         .join(", ")}.`,
-    rateSays: (rate: string) => `${rate} went well in the last week.`,
+    successRate: (rate: string) => `Success rate in the last 7 days: ${rate}.`,
     actions: "Actions",
     actionsOf: (name: string) => `Actions for ${name}`,
     select: (name: string) => `Select ${name}`,
     selectPage: "Select all on this page",
     selected: (count: number) => `${count.toLocaleString("en")} selected`,
-    selectAll: (count: number) => `Select all ${count.toLocaleString("en")} found`,
+    selectAll: (count: number) => `Select all ${count.toLocaleString("en")} matching jobs`,
     selectNone: "Select none",
-    bulk: "With the selected jobs",
-    bulkTitle: (action: string, count: number) => `${action}: ${s(count, "job")}`,
-    bulkHappens: {
-      trigger: "All shards of these jobs run now, once, beside their schedule.",
-      enable: "These jobs run again when they are due.",
-      disable: "These jobs are no longer run until somebody enables them; what runs now ends.",
-      shutdown:
-        "All instances of these jobs leave them, and come back only when their programs are started again.",
+    bulk: "Actions for the selected jobs",
+    bulkTitle: (action: string, count: number) => `${action}: ${plural(count, "job")}`,
+    bulkConsequences: {
+      trigger: "All shards of these jobs run once, now. Their schedules do not change.",
+      enable: "These jobs run again on their schedules.",
+      disable: "These jobs do not run until they are enabled. Current runs are not interrupted.",
+      shutdown: "All instances leave these jobs and rejoin only when their programs are restarted.",
     },
     bulkProgress: "Progress",
     bulkDone: (done: number, total: number, failed: number) =>
-      failed > 0 ? `${done} of ${total} done, ${failed} not` : `${done} of ${total} done`,
-    bulkFailed: "Not done",
+      failed > 0 ? `${done} of ${total} done, ${failed} failed` : `${done} of ${total} done`,
+    bulkFailed: "Failed",
     bulkStop: "Stop",
-    oneOff: "when asked",
-    dueNow: "now",
+    oneOff: "on trigger only",
+    dueNow: "due",
     running: (count: number) => `${count} running`,
-    waiting: (count: number) => `${count} waiting`,
+    waiting: (count: number) => `${count} awaiting failover`,
     misfired: (count: number) => `${count} misfired`,
-    disabledShards: (count: number) => `${s(count, "shard")} off`,
+    disabledShards: (count: number) => `${plural(count, "shard")} disabled`,
     shardsOn: (shards: number, instances: number) =>
-      `${s(shards, "shard")} on ${s(instances, "instance")}`,
+      `${plural(shards, "shard")} on ${plural(instances, "instance")}`,
     none: "No jobs yet",
     noneAbout:
-      "A job is here as soon as a program that has it joins this registry, or somebody makes one.",
-    noneFound: "No job fits",
+      "Jobs appear here when a program with jobs joins this registry, or when you create one.",
+    noneFound: "No matching jobs",
     showAll: "Show all",
   },
   views: {
     title: "Views",
-    none: "A search with a name is a view.",
+    none: "No saved views. Save a search to reuse it.",
     save: "Save this search",
     name: "Name",
-    forget: (name: string) => `Forget view ${name}`,
+    remove: (name: string) => `Remove view ${name}`,
   },
   newJob: {
     title: "New job",
-    about: "Stored in the registry; it runs as soon as an instance that can run it is there.",
+    about:
+      "The job is stored in the registry. It runs once an instance that can run it has joined.",
     name: "Name",
     nameAbout: "It cannot be renamed later.",
-    kind: "What runs it",
-    kindAbout: "Scripts and HTTP requests run on any `elasticjob run` that takes them.",
-    kinds: {
-      SCRIPT: "A script",
-      HTTP: "An HTTP request",
-      RUST: "A handler of a Rust program",
-    } as Words,
-    first: "First it needs a name",
-    stored: (name: string) => `Job ${name} is stored.`,
+    type: "Type",
+    typeAbout: "Script and HTTP jobs run on workers started with elasticjob run.",
+    types: {
+      SCRIPT: "Script",
+      HTTP: "HTTP request",
+      RUST: "Handler in a Rust program",
+    } as Texts,
+    nameFirst: "Enter a name first",
+    stored: (name: string) => `Job ${name} created.`,
   },
 };

@@ -1,56 +1,58 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: the overview and its charts. */
 export const overview = {
   overview: {
-    live: "Live: what you see is what is.",
-    asOf: "The registry cannot be reached; this is as of",
-    heat: "Due in the hours to come",
-    heatNone: "Nothing is due.",
-    heatSays: (total: number, hours: number, isEstimated: boolean) =>
-      `${isEstimated ? "About " : ""}${s(total, "fire")} in ${s(hours, "hour")}`,
-    heatPeak: (most: number, at: string) =>
-      `; most of them, ${most.toLocaleString("en")}, from ${at}`,
-    heatCell: (at: string, count: number) => `${at}: ${s(count, "fire")}`,
-    heatRange: "How far to look",
+    isLive: "Live",
+    asOf: "The registry cannot be reached; data as of",
+    forecast: "Upcoming schedule",
+    forecastEmpty: "No fires in this period.",
+    forecastSummary: (total: number, hours: number, isEstimated: boolean) =>
+      `${isEstimated ? "About " : ""}${plural(total, "fire")} in ${plural(hours, "hour")}`,
+    forecastPeak: (most: number, at: string) =>
+      `; busiest period from ${at}: ${most.toLocaleString("en")}`,
+    forecastCell: (at: string, count: number) => `${at}: ${plural(count, "fire")}`,
+    forecastRange: "Period",
     hours: (count: number) => `${count} h`,
-    ran: "What ran",
-    range: "How far to look back",
-    ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d" } as Words,
+    recentRuns: "Recent runs",
+    range: "Time range",
+    ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d" } as Texts,
     inRange: (range: string) => `in the last ${range}`,
-    outcomes: "Runs by how they ended",
-    outcomesSay: (done: number, failed: number, cancelled: number, running: number) =>
-      `${s(done + failed + cancelled + running, "run")}: ${done} done, ${failed} failed, ${cancelled} cancelled, ${running} running`,
-    lateness: "How late the latest began",
-    latenessSays: (most: string, at: string) => `At most ${most} late, from ${at}`,
-    onTime: "in time",
-    tooLate: "late",
+    outcomes: "Runs by outcome",
+    outcomesSummary: (done: number, failed: number, cancelled: number, running: number) =>
+      `${plural(done + failed + cancelled + running, "run")}: ${done} done, ${failed} failed, ${cancelled} cancelled, ${running} running`,
+    startDelay: "Longest start delay",
+    startDelaySummary: (most: string, at: string) =>
+      `Longest start delay ${most}, in the period from ${at}`,
+    onTime: "on time",
+    late: "late",
     lateAbout: (seconds: number, since: string) =>
-      `Began more than ${s(seconds, "second")} after they were due, ${since}`,
-    ofRuns: (runs: number, since: string) => `Of ${s(runs, "run")} ${since}`,
+      `Runs that started more than ${plural(seconds, "second")} after they were due, ${since}`,
+    ofRuns: (runs: number, since: string) => `Of ${plural(runs, "run")} ${since}`,
     missedAbout: (since: string) => `Fires that did not run, ${since}`,
-    nothingRan: "Nothing ran in this time",
-    nothingRanAbout: "As soon as something runs it is here, without reloading.",
-    historyDown: "The history does not answer:",
+    noRuns: "No runs in this period",
+    noRunsAbout: "New runs appear here automatically.",
+    historyDown: "The history store does not respond:",
     incidents: "Needs attention",
-    calm: "All is well",
-    calmAbout: "No job is without instances, no shard waits, everything can be read.",
-    next: "Due next",
-    nothingDue: "Nothing is due",
-    why: "Why?",
+    noIncidents: "No problems found",
+    noIncidentsAbout:
+      "Every job has an instance, no shard awaits failover, every configuration is readable.",
+    next: "Next runs",
+    noneDue: "No upcoming fires",
+    explain: "Explain",
     more: (count: number) => `${count} more`,
-    cut: (count: number, total: number) =>
-      `Of ${total.toLocaleString("en")}, the gravest ${count}.`,
-    /** What the server says; another language says it by its kind, above the server's own words. */
-    says: (_kind: string, message: string) => message,
+    truncated: (count: number, total: number) =>
+      `The ${count} most severe of ${total.toLocaleString("en")} problems.`,
+    /** The server's English message. Other languages describe the kind and show the message below. */
+    describe: (_kind: string, message: string) => message,
     kinds: {
       unreadable: "unreadable",
       crashed: "no instance",
-      ownerGone: "owner is gone",
+      ownerGone: "owner offline",
       shardingFlag: "resharding",
-      waitingForFailover: "waits for failover",
+      waitingForFailover: "awaits failover",
       stuck: "stuck",
-      drift: "drift",
+      drift: "shard count differs",
       misfired: "misfired",
       missed: "missed",
     },
@@ -61,7 +63,7 @@ export const overview = {
       missed: "Missed",
       jobs: "Jobs",
       running: "Running shards",
-      waiting: "Waiting",
+      waiting: "Awaiting failover",
       misfired: "Misfired",
       crashed: "No instance",
       disabled: "Disabled",
@@ -76,9 +78,9 @@ export const overview = {
     asChart: "Show as a chart",
     tableOf: (title: string) => `${title}: table`,
     from: "From",
-    started: "Began",
+    started: "Started",
     outcomes: { done: "done", failed: "failed", cancelled: "cancelled", running: "running" },
-    counted: (of: { done: number; failed: number; cancelled: number; running: number }) =>
+    counts: (of: { done: number; failed: number; cancelled: number; running: number }) =>
       [
         `${of.done.toLocaleString("en")} done`,
         `${of.failed.toLocaleString("en")} failed`,

@@ -1,59 +1,61 @@
-import { s } from "./words";
+import { plural } from "./texts";
 
 /** English: servers and instances. */
 export const servers = {
   servers: {
-    about: "Machines that instances run on, by address.",
+    about: "Addresses that instances run on.",
     search: "Search servers",
     none: "No servers",
-    noneAbout: "A server is here once an instance on it has joined.",
+    noneAbout: "A server appears here when an instance on it joins.",
     address: "Address",
     status: "Status",
     instances: "Instances",
     jobs: "Jobs",
     disabledJobs: (count: number) => `${count} disabled`,
-    has: (instances: number, jobs: number) => `${s(instances, "instance")}, ${s(jobs, "job")}`,
+    summary: (instances: number, jobs: number) =>
+      `${plural(instances, "instance")}, ${plural(jobs, "job")}`,
     isUp: "up",
-    isGone: "no instance",
+    isEmpty: "no instance",
     isDisabled: "disabled",
     isPartly: "partly disabled",
     statuses: { ENABLED: "enabled", DISABLED: "disabled" },
     actionsOf: (name: string) => `Actions for ${name}`,
     jobOn: (job: string, server: string) => `${job} on ${server}`,
-    acts: { enable: "Enable", disable: "Disable", shutdown: "Shut down", remove: "Remove" },
-    removeLater: "Remove (once it is empty)",
+    actions: { enable: "Enable", disable: "Disable", shutdown: "Shut down", remove: "Remove" },
+    removeWhenEmpty: "Remove (needs no instances)",
     titles: {
       disable: (what: string) => `Disable ${what}?`,
       shutdown: (what: string) => `Shut ${what} down?`,
       remove: (what: string) => `Remove ${what}?`,
     },
-    happens: {
+    consequences: {
       disable: (jobs: number, instances: number) => [
-        `${s(jobs, "job")} ${jobs === 1 ? "deals" : "deal"} no shards to it any more; others take them.`,
-        `What its ${s(instances, "instance")} ${instances === 1 ? "runs" : "run"} now is not interrupted.`,
+        `${plural(jobs, "job")} no longer ${jobs === 1 ? "assigns" : "assign"} shards to it; other servers take its shards.`,
+        `Current runs on its ${plural(instances, "instance")} are not interrupted.`,
       ],
       shutdown: (jobs: number, instances: number) => [
-        `${s(instances, "instance")} ${instances === 1 ? "leaves" : "leave"} ${s(jobs, "job")} after finishing what runs; other servers take the shards.`,
+        `${plural(instances, "instance")} ${instances === 1 ? "leaves" : "leave"} ${plural(jobs, "job")} after finishing current runs; the shards move to other servers.`,
       ],
       remove: (jobs: number, _instances: number) => [
-        `The address is forgotten in ${s(jobs, "job")}. It is there again when an instance joins from it.`,
+        `The address is removed from ${plural(jobs, "job")}. It reappears when an instance joins from it.`,
       ],
     },
-    enabled: (name: string, jobs: number) => `${name}: enabled for ${s(jobs, "job")}.`,
-    disabled: (name: string, jobs: number) => `${name}: disabled for ${s(jobs, "job")}.`,
-    shutDown: (name: string, jobs: number) => `${name}: told to leave ${s(jobs, "job")}.`,
-    removed: (name: string, jobs: number) => `${name}: removed from ${s(jobs, "job")}.`,
+    enabled: (name: string, jobs: number) => `${name}: enabled for ${plural(jobs, "job")}.`,
+    disabled: (name: string, jobs: number) => `${name}: disabled for ${plural(jobs, "job")}.`,
+    shutDown: (name: string, jobs: number) =>
+      `${name}: shutdown requested for ${plural(jobs, "job")}.`,
+    removed: (name: string, jobs: number) => `${name}: removed from ${plural(jobs, "job")}.`,
   },
   instances: {
-    about: "Programs that are there right now, each with an id of its own.",
+    about: "Processes that are connected to the registry now.",
     search: "Search instances",
     none: "No instances",
-    noneAbout: "Start a program that joins this registry; it appears by itself.",
+    noneAbout: "Start a program that joins this registry; it appears here automatically.",
     name: "Instance",
     server: "Server",
     language: "Language",
-    since: "There since",
+    since: "Online since",
     jobs: "Jobs",
-    jobCount: (count: number) => s(count, "job"),
+    jobCount: (count: number) => plural(count, "job"),
   },
 };

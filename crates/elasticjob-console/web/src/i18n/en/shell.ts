@@ -1,6 +1,6 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
-/** English: the frame around the pages, and logging in. */
+/** English: navigation, command palette, shortcuts and login. */
 export const shell = {
   nav: {
     menu: "Menu",
@@ -23,13 +23,13 @@ export const shell = {
     placeholder: "Go to a page or a job…",
     page: "Page",
     job: "Job",
-    nothing: "Nothing by that name",
+    noMatch: "No match",
   },
   keys: {
-    title: "Keyboard",
-    search: "Search on this page, or everywhere",
-    palette: "Go anywhere",
-    help: "These keys",
+    title: "Keyboard shortcuts",
+    search: "Search this page, or all pages and jobs",
+    palette: "Go to a page or a job",
+    help: "Show these shortcuts",
   },
   login: {
     title: "Log in",
@@ -38,20 +38,20 @@ export const shell = {
     show: "Show or hide the password",
     button: "Log in",
     wrong: "User name or password is wrong.",
-    wait: (seconds: number) => `Too many tries. Wait ${s(seconds, "second")}.`,
-    over: "Your session is over. Log in again to go on where you were.",
+    wait: (seconds: number) => `Too many attempts. Wait ${plural(seconds, "second")}.`,
+    expired: "Your session has expired. Log in again to continue where you were.",
     or: "or",
     with: (name: string) => `Log in with ${name}`,
-    elsewhere: {
+    oidcOutcomes: {
       unreachable: "The login provider cannot be reached.",
-      stale: "That login took too long, or was begun in another window. Try again.",
-      denied: "The login provider refused.",
+      stale: "The login took too long or was started in another window. Try again.",
+      denied: "The login provider denied the login.",
       failed:
-        "What the login provider says could not be trusted. The console's audit has the reason.",
+        "The login provider's response could not be verified. The console's audit log has the reason.",
       noRole:
-        "You are known there, but have no role in this console. Ask an admin to give your group one.",
-    } as Words,
+        "You are logged in at the provider, but your groups have no role in this console. Ask an admin for one.",
+    } as Texts,
     devHint:
-      "elasticjob dev: root / root. Otherwise the first password was printed when the console first started.",
+      "elasticjob dev: root / root. Otherwise, the console printed the first password when it was first started.",
   },
 };

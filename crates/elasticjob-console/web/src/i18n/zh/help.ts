@@ -1,6 +1,6 @@
 import type { help as English } from "../en/help";
 
-/** 服务器只用英文说明；这里按检查项用中文说：没有问题时，有问题时。 */
+/** 服务器的消息只有英文；这里按检查项给出中文说明：[正常, 有问题]。 */
 const CHECKS: Record<string, [fine: string, wrong: string]> = {
   server: ["服务器没有发现问题。", "服务器没有应答、没有法定多数，或版本过旧。"],
   access: ["所有节点的访问权限一致。", "节点的访问权限不一致，有的程序可能无法读写。"],
@@ -12,11 +12,11 @@ const CHECKS: Record<string, [fine: string, wrong: string]> = {
 /** 中文：与 en/help.ts 相同的形状。 */
 export const help: typeof English = {
   doctor: {
-    about: "检查注册中心及其内容中常见的问题。",
-    healthy: "没有问题",
+    about: "检查注册中心及其数据中的常见问题。",
+    noProblems: "未发现问题",
     problems: (count) => `${count} 个问题`,
-    again: "重新检查",
-    says: (check, isProblem, message) => CHECKS[check]?.[isProblem ? 1 : 0] ?? message,
+    runAgain: "重新检查",
+    describe: (check, isProblem, message) => CHECKS[check]?.[isProblem ? 1 : 0] ?? message,
     checks: { server: "服务器", access: "访问权限", clock: "时钟", stale: "遗留数据", job: "作业" },
   },
   help: {
@@ -50,27 +50,27 @@ export const help: typeof English = {
       weekday: "1–7 SUN ?",
       year: "可省略",
     },
-    signs:
+    syntax:
       "* 每个 · a,b 多个 · a-b 范围 · a/n 从 a 起每 n · L 最后 · W 最近的工作日 · MON#2 第二个周一 · ? 不指定",
-    wrong: "还不是有效的 cron",
-    nextTen: "接下来的十次",
+    invalid: "无效的 cron 表达式",
+    nextTen: "接下来 10 次运行",
     statuses: "状态的含义",
     statusAbout: {
-      OK: "有实例在线，分片已分配；到期即运行。",
-      DISABLED: "已被关闭：在每台服务器上，或在其配置中。",
+      OK: "有实例在线，分片已分配；按计划运行。",
+      DISABLED: "作业已在每台服务器上或在配置中禁用。",
       SHARDING_FLAG: "下次触发时将重新分片。",
-      CRASHED: "没有实例在线：没有人运行它。",
+      CRASHED: "没有实例在线，作业不会运行。",
     },
-    words: "术语",
+    glossaryTitle: "术语",
     glossary: [
-      ["分片", "：作业的一部分，同一时刻只由一个实例运行。"],
-      ["实例", "：加入注册中心的程序；一台服务器可以有多个。"],
-      ["失效转移", "：宕机实例的分片立即由其他实例运行。"],
-      ["错过触发", "：分片到期时仍在运行；结束后立即补跑一次。"],
-      ["触发", "：立即运行一次，不影响调度。"],
+      ["分片", "：作业的 N 个部分之一，同一时刻只由一个实例运行。"],
+      ["实例", "：加入注册中心的进程；一台服务器可以有多个。"],
+      ["失效转移", "：宕机实例上正在运行的分片立即由其他实例运行。"],
+      ["错过补偿", "：到期时上次运行尚未结束；结束后立即补偿运行一次。"],
+      ["触发", "：请求立即运行一次，不影响调度计划。"],
     ],
     more: "更多",
     keys: "快捷键：按",
-    api: "这些页面背后的 API",
+    api: "API 文档",
   },
 };

@@ -1,12 +1,12 @@
 import type { Messages } from "../en";
+import { accounts } from "./accounts";
 import { common } from "./common";
 import { config } from "./config";
 import { help } from "./help";
 import { job } from "./job";
 import { jobs } from "./jobs";
 import { overview } from "./overview";
-import { people } from "./people";
-import { places } from "./places";
+import { registries } from "./registries";
 import { runs } from "./runs";
 import { servers } from "./servers";
 import { shell } from "./shell";
@@ -21,7 +21,7 @@ export const zh: Messages = {
   ...config,
   ...runs,
   ...servers,
-  ...places,
-  ...people,
+  ...registries,
+  ...accounts,
   ...help,
 };

@@ -1,20 +1,20 @@
 import { Grid, Stack, Table, Text } from "@mantine/core";
 
 import { useSession } from "../../app/session";
+import { Card } from "../../components/Card";
+import { PageHeader } from "../../components/PageHeader";
+import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { PageHead } from "../../parts/PageHead";
-import { Empty } from "../../parts/states";
-import { Password } from "./Password";
+import { PasswordForm } from "./PasswordForm";
 import { Tokens } from "./Tokens";
 
-/** One's own account: what one may, the password, tokens for programs. */
+/** The user's own account: roles, password and API tokens. */
 export function AccountPage() {
   const t = useText();
   const session = useSession();
   return (
     <>
-      <PageHead title={t.nav.account} about={session.username} />
+      <PageHeader title={t.nav.account} about={session.username} />
       <Grid gap="md">
         <Grid.Col span={{ base: 12, md: 8 }}>
           {session.hasAccount ? (
@@ -23,9 +23,9 @@ export function AccountPage() {
             </Card>
           ) : (
             <Card>
-              <Empty icon="key" title={t.account.elsewhere}>
-                {t.account.elsewhereAbout}
-              </Empty>
+              <EmptyState icon="key" title={t.account.externalLogin}>
+                {t.account.externalLoginAbout}
+              </EmptyState>
             </Card>
           )}
         </Grid.Col>
@@ -52,7 +52,7 @@ export function AccountPage() {
             </Card>
             {session.hasAccount && (
               <Card title={t.account.password}>
-                <Password />
+                <PasswordForm />
               </Card>
             )}
           </Stack>

@@ -1,43 +1,43 @@
 import { Alert, Button, Code, CopyButton, Group, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import { useAct } from "../../api/act";
-import { ask, segment } from "../../api/client";
-import { keys, useTokens } from "../../api/queries";
-import type { Role, Token } from "../../api/types";
+import { useAction } from "../../api/action";
+import { encodeSegment, request } from "../../api/client";
+import { queryKeys, useTokens } from "../../api/queries";
+import type { NewToken, Role, Token } from "../../api/types";
+import { DataTable } from "../../components/DataTable";
+import { QueryList } from "../../components/QueryList";
+import { RemoveButton } from "../../components/RowMenu";
+import { EmptyState } from "../../components/states";
+import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { DataTable } from "../../parts/DataTable";
-import { Listed } from "../../parts/Listed";
-import { RemoveButton } from "../../parts/RowMenu";
-import { Empty } from "../../parts/states";
-import { When } from "../../parts/When";
 
 const ROLES: Role[] = ["viewer", "operator", "admin"];
 
-/** Keys for programs. What one is, is shown once. */
+/** API tokens for programs. A token is shown only once. */
 export function Tokens() {
   const t = useText();
   const tokens = useTokens();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
   const [days, setDays] = useState("90");
-  const [made, setMade] = useState<Token | null>(null);
-  const make = useAct<void, Token>({
-    run: () => {
+  const [created, setCreated] = useState<NewToken | null>(null);
+  const create = useAction<void, NewToken>({
+    send: () => {
       const lasts = Number(days) * 86_400_000;
       const expiresAt = lasts > 0 ? new Date(Date.now() + lasts).toISOString() : undefined;
-      return ask("POST", "/tokens", { name, role, expiresAt });
+      return request("POST", "/tokens", { name, role, expiresAt });
     },
-    touches: [keys.tokens],
-    after: (token) => {
-      setMade(token);
+    invalidates: [queryKeys.tokens],
+    onSuccess: (token) => {
+      setCreated(token);
       setName("");
     },
   });
-  const remove = useAct<Token, unknown>({
-    run: (token) => ask("DELETE", `/tokens/${segment(token.id)}`),
-    done: (_, token) => t.account.tokenRemoved(token.name),
-    touches: [keys.tokens],
+  const remove = useAction<Token, unknown>({
+    send: (token) => request("DELETE", `/tokens/${encodeSegment(token.id)}`),
+    successMessage: (_, token) => t.account.tokenRemoved(token.name),
+    invalidates: [queryKeys.tokens],
   });
   return (
     <>
@@ -49,7 +49,7 @@ export function Tokens() {
         component="form"
         onSubmit={(event: { preventDefault: () => void }) => {
           event.preventDefault();
-          make.mutate();
+          create.mutate();
         }}
       >
         <TextInput
@@ -78,25 +78,25 @@ export function Tokens() {
           onChange={(value) => setDays(value ?? "90")}
           w={150}
         />
-        <Button type="submit" loading={make.isPending} disabled={!name.trim()}>
-          {t.account.makeToken}
+        <Button type="submit" loading={create.isPending} disabled={!name.trim()}>
+          {t.account.createToken}
         </Button>
       </Group>
-      {made?.token && (
+      {created?.token && (
         <Alert
           color="green"
           variant="light"
           mx="md"
           mb="md"
-          title={t.account.tokenMade(made.name)}
+          title={t.account.tokenCreated(created.name)}
           withCloseButton
           closeButtonLabel={t.close}
-          onClose={() => setMade(null)}
+          onClose={() => setCreated(null)}
         >
           <Text size="sm">{t.account.tokenOnce}</Text>
           <Group gap="xs" mt="xs">
-            <Code className="wrap">{made.token}</Code>
-            <CopyButton value={made.token}>
+            <Code className="wrap">{created.token}</Code>
+            <CopyButton value={created.token}>
               {({ copied, copy }) => (
                 <Button size="compact-sm" variant="default" onClick={copy}>
                   {copied ? t.copied : t.copy}
@@ -106,13 +106,13 @@ export function Tokens() {
           </Group>
         </Alert>
       )}
-      <Listed
-        asked={tokens}
+      <QueryList
+        query={tokens}
         isEmpty={(found) => found.length === 0}
         empty={
-          <Empty icon="key" title={t.account.noTokens}>
+          <EmptyState icon="key" title={t.account.noTokens}>
             {t.account.noTokensAbout}
-          </Empty>
+          </EmptyState>
         }
       >
         {(found) => (
@@ -121,16 +121,16 @@ export function Tokens() {
             rows={found}
             keyOf={(token) => token.id}
             columns={[
-              { head: t.account.tokenName, cell: (token) => token.name },
-              { head: t.account.tokenRole, cell: (token) => t.roles[token.role] },
-              { head: t.account.created, cell: (token) => <When at={token.createdAt} /> },
+              { header: t.account.tokenName, cell: (token) => token.name },
+              { header: t.account.tokenRole, cell: (token) => t.roles[token.role] },
+              { header: t.account.created, cell: (token) => <Timestamp at={token.createdAt} /> },
               {
-                head: t.account.expires,
+                header: t.account.expires,
                 cell: (token) =>
-                  token.expiresAt ? <When at={token.expiresAt} isRelative /> : t.account.never,
+                  token.expiresAt ? <Timestamp at={token.expiresAt} isRelative /> : t.account.never,
               },
               {
-                head: t.jobs.actions,
+                header: t.jobs.actions,
                 isActions: true,
                 width: 44,
                 cell: (token) => (
@@ -143,7 +143,7 @@ export function Tokens() {
             ]}
           />
         )}
-      </Listed>
+      </QueryList>
     </>
   );
 }

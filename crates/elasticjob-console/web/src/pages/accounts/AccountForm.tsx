@@ -11,17 +11,17 @@ import {
 } from "@mantine/core";
 import { useState } from "react";
 
-import { useAct } from "../../api/act";
-import { ask, segment } from "../../api/client";
+import { useAction } from "../../api/action";
+import { encodeSegment, request } from "../../api/client";
 import type { Problem } from "../../api/problem";
-import { keys, useRegistries } from "../../api/queries";
+import { queryKeys, useRegistries } from "../../api/queries";
 import type { Account, Role } from "../../api/types";
+import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
-import { ProblemText } from "../../parts/ProblemText";
 
 const ROLES: Role[] = ["viewer", "operator", "admin"];
 
-/** An account: new, or another role or password for one. */
+/** Creates an account, or changes its roles and password. */
 export function AccountForm({
   account,
   onClose,
@@ -35,21 +35,21 @@ export function AccountForm({
   const [password, setPassword] = useState("");
   const [roles, setRoles] = useState<Record<string, Role>>(account?.roles ?? { "*": "viewer" });
   const [problem, setProblem] = useState<Problem | null>(null);
-  const store = useAct({
-    run: () =>
-      ask("PUT", `/accounts/${segment(username.trim())}`, {
+  const store = useAction({
+    send: () =>
+      request("PUT", `/accounts/${encodeSegment(username.trim())}`, {
         password: password || undefined,
         roles,
       }),
-    done: () => t.accounts.stored(username),
-    touches: [keys.accounts],
-    after: onClose,
-    failed: (problem) => {
+    successMessage: () => t.accounts.stored(username),
+    invalidates: [queryKeys.accounts],
+    onSuccess: onClose,
+    onProblem: (problem) => {
       setProblem(problem);
       return true;
     },
   });
-  const places = ["*", ...(registries.data?.map((each) => each.name) ?? [])];
+  const scopes = ["*", ...(registries.data?.map((each) => each.name) ?? [])];
   const choose = (registry: string, role: string | null) => {
     const next = { ...roles };
     if (role) next[registry] = role as Role;
@@ -89,7 +89,7 @@ export function AccountForm({
           <Text size="sm" fw={500}>
             {t.accounts.roles}
           </Text>
-          {places.map((registry) => (
+          {scopes.map((registry) => (
             <Select
               key={registry}
               label={registry === "*" ? t.account.everywhere : registry}

@@ -1,48 +1,52 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 
-import { useAct } from "../../api/act";
-import { ask, segment } from "../../api/client";
-import { keys, useAccounts } from "../../api/queries";
+import { useAction } from "../../api/action";
+import { encodeSegment, request } from "../../api/client";
+import { queryKeys, useAccounts } from "../../api/queries";
 import type { Account } from "../../api/types";
-import { rules, useSession } from "../../app/session";
+import { isAdmin, useSession } from "../../app/session";
+import { Card } from "../../components/Card";
+import { ConfirmDialog } from "../../components/ConfirmDialog";
+import { DataTable } from "../../components/DataTable";
+import { Icon } from "../../components/Icon";
+import { PageHeader } from "../../components/PageHeader";
+import { QueryList } from "../../components/QueryList";
+import { RemoveButton } from "../../components/RowMenu";
+import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { Confirm } from "../../parts/Confirm";
-import { DataTable } from "../../parts/DataTable";
-import { Icon } from "../../parts/Icon";
-import { Listed } from "../../parts/Listed";
-import { PageHead } from "../../parts/PageHead";
-import { RemoveButton } from "../../parts/RowMenu";
-import { Empty } from "../../parts/states";
 import { AccountForm } from "./AccountForm";
 
 export function AccountsPage() {
   const t = useText();
   const session = useSession();
-  return rules(session) ? <List /> : <Empty icon="block" title={t.needsRole(t.roles.admin)} />;
+  return isAdmin(session) ? (
+    <AccountList />
+  ) : (
+    <EmptyState icon="block" title={t.needsRole(t.roles.admin)} />
+  );
 }
 
-function List() {
+function AccountList() {
   const t = useText();
   const session = useSession();
   const accounts = useAccounts();
-  const [edited, setEdited] = useState<Account | "new" | null>(null);
-  const [removed, setRemoved] = useState<Account | null>(null);
-  const remove = useAct<string>({
-    run: (username) => ask("DELETE", `/accounts/${segment(username)}`),
-    done: (_, username) => t.accounts.removed(username),
-    touches: [keys.accounts],
+  const [editing, setEditing] = useState<Account | "new" | null>(null);
+  const [removing, setRemoving] = useState<Account | null>(null);
+  const remove = useAction<string>({
+    send: (username) => request("DELETE", `/accounts/${encodeSegment(username)}`),
+    successMessage: (_, username) => t.accounts.removed(username),
+    invalidates: [queryKeys.accounts],
   });
   return (
     <>
-      <PageHead title={t.nav.accounts} about={t.accounts.about}>
-        <Button leftSection={<Icon name="plus" />} onClick={() => setEdited("new")}>
+      <PageHeader title={t.nav.accounts} about={t.accounts.about}>
+        <Button leftSection={<Icon name="plus" />} onClick={() => setEditing("new")}>
           {t.accounts.add}
         </Button>
-      </PageHead>
+      </PageHeader>
       <Card isFlush>
-        <Listed asked={accounts} isEmpty={() => false} empty={null}>
+        <QueryList query={accounts} isEmpty={() => false} empty={null}>
           {(found) => (
             <DataTable
               label={t.nav.accounts}
@@ -50,7 +54,7 @@ function List() {
               keyOf={(account) => account.username}
               columns={[
                 {
-                  head: t.login.username,
+                  header: t.login.username,
                   cell: (account) => (
                     <Text size="sm" fw={600}>
                       {account.username}
@@ -59,7 +63,7 @@ function List() {
                   ),
                 },
                 {
-                  head: t.accounts.roles,
+                  header: t.accounts.roles,
                   cell: (account) =>
                     Object.entries(account.roles).map(([registry, role]) => (
                       <Text key={registry} size="sm">
@@ -68,23 +72,27 @@ function List() {
                     )),
                 },
                 {
-                  head: t.account.tokens,
+                  header: t.account.tokens,
                   className: "numeric",
                   cell: (account) => account.tokens.length,
                 },
                 {
-                  head: t.jobs.actions,
+                  header: t.jobs.actions,
                   isActions: true,
                   width: 90,
                   cell: (account) => (
                     <Group gap={4} wrap="nowrap" justify="flex-end">
-                      <Button variant="subtle" size="compact-sm" onClick={() => setEdited(account)}>
+                      <Button
+                        variant="subtle"
+                        size="compact-sm"
+                        onClick={() => setEditing(account)}
+                      >
                         {t.edit}
                       </Button>
                       <RemoveButton
                         label={t.accounts.remove(account.username)}
                         isRefused={account.username === session.username}
-                        onClick={() => setRemoved(account)}
+                        onClick={() => setRemoving(account)}
                       />
                     </Group>
                   ),
@@ -92,19 +100,22 @@ function List() {
               ]}
             />
           )}
-        </Listed>
+        </QueryList>
       </Card>
-      {edited && (
-        <AccountForm account={edited === "new" ? null : edited} onClose={() => setEdited(null)} />
+      {editing && (
+        <AccountForm
+          account={editing === "new" ? null : editing}
+          onClose={() => setEditing(null)}
+        />
       )}
-      {removed && (
-        <Confirm
-          title={t.accounts.remove(removed.username)}
-          happens={t.accounts.removeHappens(removed.tokens.length)}
+      {removing && (
+        <ConfirmDialog
+          title={t.accounts.remove(removing.username)}
+          consequences={t.accounts.removeConsequences(removing.tokens.length)}
           button={t.job.remove}
           isBusy={remove.isPending}
-          onConfirm={() => remove.mutate(removed.username, { onSuccess: () => setRemoved(null) })}
-          onClose={() => setRemoved(null)}
+          onConfirm={() => remove.mutate(removing.username, { onSuccess: () => setRemoving(null) })}
+          onClose={() => setRemoving(null)}
         />
       )}
     </>

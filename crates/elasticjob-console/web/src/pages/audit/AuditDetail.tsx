@@ -1,10 +1,10 @@
 import { Stack, Text } from "@mantine/core";
 
 import type { AuditEntry, Difference } from "../../api/types";
+import { DifferencesTable } from "../../components/DifferencesTable";
 import { useText } from "../../i18n";
-import { Differences } from "../../parts/Differences";
 
-/** What was asked, what came of it; a change of a configuration as a difference. */
+/** Request and result of a change; configuration changes are shown as differences. */
 export function AuditDetail({ entry }: { entry: AuditEntry }) {
   const t = useText();
   const differences = differencesOf(entry.asked);
@@ -15,22 +15,24 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
           {entry.problem}
         </Text>
       )}
-      {differences && <Differences differences={differences} />}
-      {!differences && isSomething(entry.asked) && (
-        <Json title={t.audit.asked} value={entry.asked} />
+      {differences && <DifferencesTable differences={differences} />}
+      {!differences && hasContent(entry.asked) && (
+        <Json title={t.audit.request} value={entry.asked} />
       )}
-      {isSomething(entry.result) && <Json title={t.audit.result} value={entry.result} />}
+      {hasContent(entry.result) && <Json title={t.audit.result} value={entry.result} />}
     </Stack>
   );
 }
 
-const isSomething = (value: unknown) =>
+const hasContent = (value: unknown) =>
   value !== null && value !== undefined && JSON.stringify(value) !== "{}";
 
-/** What a change of a configuration asks for; nothing else is asked for as a difference. */
+/** The differences in a request to change a configuration; null for other requests. */
 function differencesOf(asked: unknown): Difference[] | null {
-  const told = (asked as { differences?: unknown } | null)?.differences;
-  return Array.isArray(told) && told.length > 0 ? (told as Difference[]) : null;
+  const differences = (asked as { differences?: unknown } | null)?.differences;
+  return Array.isArray(differences) && differences.length > 0
+    ? (differences as Difference[])
+    : null;
 }
 
 function Json({ title, value }: { title: string; value: unknown }) {

@@ -4,28 +4,27 @@ import { useSearchParams } from "react-router";
 
 import { useAudit, useRegistries } from "../../api/queries";
 import type { AuditEntry } from "../../api/types";
+import { Badge } from "../../components/Badge";
+import { DataTable } from "../../components/DataTable";
+import { Icon } from "../../components/Icon";
+import { PageHeader } from "../../components/PageHeader";
+import { Pager } from "../../components/Pager";
+import { QueryList } from "../../components/QueryList";
+import { EmptyState } from "../../components/states";
+import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { DataTable } from "../../parts/DataTable";
-import { Icon } from "../../parts/Icon";
-import { Listed } from "../../parts/Listed";
-import { PageHead } from "../../parts/PageHead";
-import { Pager } from "../../parts/Pager";
-import { Empty } from "../../parts/states";
-import { When } from "../../parts/When";
 import { AuditDetail } from "./AuditDetail";
 
 const FILTERS = ["username", "action", "target"] as const;
 
-/** Who changed what, and when. */
 export function AuditPage() {
   const t = useText();
   const registries = useRegistries();
   const [params, setParams] = useSearchParams();
   const page = Math.max(1, Number(params.get("page")) || 1);
   const filters = Object.fromEntries([...params].filter(([key]) => key !== "page"));
-  const [asked] = useDebouncedValue(filters, 250);
-  const audit = useAudit({ ...asked, page });
+  const [debounced] = useDebouncedValue(filters, 250);
+  const audit = useAudit({ ...debounced, page });
   const change = (key: string, value: string) => {
     const next = new URLSearchParams(params);
     next.delete("page");
@@ -40,14 +39,14 @@ export function AuditPage() {
   };
   return (
     <>
-      <PageHead title={t.nav.audit} about={t.audit.about} />
+      <PageHeader title={t.nav.audit} about={t.audit.about} />
       {audit.data?.problem && (
         <Alert
           color="red"
           variant="light"
           mb="md"
           icon={<Icon name="alert" />}
-          title={t.audit.unwritten}
+          title={t.audit.notWritten}
         >
           {audit.data.problem}
         </Alert>
@@ -75,16 +74,16 @@ export function AuditPage() {
             />
           ))}
         </Group>
-        <Listed
-          asked={audit}
+        <QueryList
+          query={audit}
           isEmpty={({ items }) => items.length === 0}
           empty={
-            <Empty
+            <EmptyState
               icon="audit"
               title={Object.keys(filters).length > 0 ? t.nothingFound : t.audit.none}
             >
               {t.audit.noneAbout}
-            </Empty>
+            </EmptyState>
           }
         >
           {(found) => (
@@ -98,7 +97,7 @@ export function AuditPage() {
               />
             </>
           )}
-        </Listed>
+        </QueryList>
       </Box>
     </>
   );
@@ -114,9 +113,9 @@ function Entries({ entries }: { entries: AuditEntry[] }) {
       keyOf={(entry) => entry.id}
       detail={(entry) => <AuditDetail entry={entry} />}
       columns={[
-        { head: t.audit.at, cell: (entry) => <When at={entry.at} /> },
+        { header: t.audit.at, cell: (entry) => <Timestamp at={entry.at} /> },
         {
-          head: t.audit.username,
+          header: t.audit.username,
           cell: (entry) => (
             <>
               <Text size="sm">{entry.username}</Text>
@@ -127,9 +126,9 @@ function Entries({ entries }: { entries: AuditEntry[] }) {
             </>
           ),
         },
-        { head: t.audit.action, className: "mono", cell: (entry) => entry.action },
+        { header: t.audit.action, className: "mono", cell: (entry) => entry.action },
         {
-          head: t.audit.target,
+          header: t.audit.target,
           cell: (entry) => (
             <>
               <Text size="sm" className="wrap">
@@ -144,7 +143,7 @@ function Entries({ entries }: { entries: AuditEntry[] }) {
           ),
         },
         {
-          head: t.audit.result,
+          header: t.audit.result,
           cell: (entry) =>
             entry.problem ? (
               <Badge tone="bad">{t.audit.refused}</Badge>

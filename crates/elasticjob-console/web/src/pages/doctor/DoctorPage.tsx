@@ -2,23 +2,23 @@ import { Button, Stack, Text } from "@mantine/core";
 
 import { useDoctor } from "../../api/queries";
 import type { DoctorFinding } from "../../api/types";
-import { useMay, useRegistry } from "../../app/registry";
+import { useHasRole, useRegistry } from "../../app/registry";
+import { Badge } from "../../components/Badge";
+import { Card } from "../../components/Card";
+import { Icon } from "../../components/Icon";
+import { PageHeader } from "../../components/PageHeader";
+import { ServerMessage } from "../../components/ServerMessage";
+import { EmptyState, ErrorState, Loading } from "../../components/states";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { Card } from "../../parts/Card";
-import { Icon } from "../../parts/Icon";
-import { PageHead } from "../../parts/PageHead";
-import { Empty, Failure, Loading } from "../../parts/states";
-import { Told } from "../../parts/Told";
 import classes from "./DoctorPage.module.css";
 
 export function DoctorPage() {
   const t = useText();
-  const may = useMay("operator");
+  const isAllowed = useHasRole("operator");
   return (
     <>
-      <PageHead title={t.nav.doctor} about={t.doctor.about} />
-      {may ? <Findings /> : <Empty icon="block" title={t.needsRole(t.roles.operator)} />}
+      <PageHeader title={t.nav.doctor} about={t.doctor.about} />
+      {isAllowed ? <Findings /> : <EmptyState icon="block" title={t.needsRole(t.roles.operator)} />}
     </>
   );
 }
@@ -28,13 +28,14 @@ function Findings() {
   const registry = useRegistry();
   const doctor = useDoctor(registry);
   if (doctor.isPending) return <Loading />;
-  if (!doctor.data) return <Failure error={doctor.error} again={() => void doctor.refetch()} />;
+  if (!doctor.data)
+    return <ErrorState error={doctor.error} onRetry={() => void doctor.refetch()} />;
   const problems = doctor.data.filter((each) => each.isProblem);
   const rest = doctor.data.filter((each) => !each.isProblem);
   return (
     <Stack gap="md">
       <Card
-        title={problems.length > 0 ? t.doctor.problems(problems.length) : t.doctor.healthy}
+        title={problems.length > 0 ? t.doctor.problems(problems.length) : t.doctor.noProblems}
         right={
           <Button
             variant="default"
@@ -43,15 +44,15 @@ function Findings() {
             loading={doctor.isFetching}
             onClick={() => void doctor.refetch()}
           >
-            {t.doctor.again}
+            {t.doctor.runAgain}
           </Button>
         }
         isFlush
       >
         <ul className={classes.findings}>
           {[...problems, ...rest].map((each, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: findings have no name, two may be alike, and a row keeps no state.
-            <Row key={index} finding={each} />
+            // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
+            <FindingRow key={index} finding={each} />
           ))}
         </ul>
       </Card>
@@ -59,7 +60,7 @@ function Findings() {
   );
 }
 
-function Row({ finding }: { finding: DoctorFinding }) {
+function FindingRow({ finding }: { finding: DoctorFinding }) {
   const t = useText();
   return (
     <li className={classes.finding}>
@@ -67,10 +68,10 @@ function Row({ finding }: { finding: DoctorFinding }) {
         <Badge tone={finding.isProblem ? "bad" : "ok"}>{t.doctor.checks[finding.check]}</Badge>
       </div>
       <div>
-        <Told
-          says={t.doctor.says(finding.check, finding.isProblem, finding.message)}
+        <ServerMessage
+          text={t.doctor.describe(finding.check, finding.isProblem, finding.message)}
           message={finding.message}
-          before={finding.about && <b>{finding.about}: </b>}
+          prefix={finding.about && <b>{finding.about}: </b>}
         />
         {finding.hint && (
           <Text size="sm" c="dimmed" className="wrap" lang="en">

@@ -11,30 +11,31 @@ import {
 import { useDebouncedValue } from "@mantine/hooks";
 import { useSearchParams } from "react-router";
 
-import { asProblem } from "../../api/problem";
+import { toProblem } from "../../api/problem";
 import { useCronCheck, useCronNext } from "../../api/queries";
+import { FireList } from "../../components/FireList";
+import { ProblemText } from "../../components/ProblemText";
+import { viewerZone } from "../../components/time";
 import { useText } from "../../i18n";
-import { FireList } from "../../parts/FireList";
-import { ProblemText } from "../../parts/ProblemText";
-import { viewerZone } from "../../parts/time";
 import { ZONES } from "../job/config/zones";
-import { assembled, FIELDS, type FieldName, PRESETS, parted } from "./cron";
+import { FIELDS, type FieldName, joinFields, PRESETS, splitFields } from "./cron";
 
-/** A cron, built or pasted, and when it would be due. It stands in the URL and can be sent around. */
+/** Builds or checks a cron expression and shows its next fires. The expression is stored in the URL. */
 export function CronBuilder() {
   const t = useText();
   const [params, setParams] = useSearchParams();
   const expression = params.get("cron") ?? "0 0 3 * * ?";
   const zone = params.get("zone") ?? viewerZone();
-  const [tried] = useDebouncedValue(expression.trim(), 250);
-  const [at] = useDebouncedValue(zone.trim(), 250);
-  const next = useCronNext(tried, at, 10);
-  const checked = useCronCheck(tried);
-  const parts = parted(expression);
-  const set = (cron: string, there = zone) => setParams({ cron, zone: there }, { replace: true });
-  const problem = next.isError && !next.data ? asProblem(next.error) : null;
-  const put = (field: FieldName, value: string) => {
-    if (parts) set(assembled({ ...parts, [field]: value.replace(/\s+/g, "") }));
+  const [debounced] = useDebouncedValue(expression.trim(), 250);
+  const [debouncedZone] = useDebouncedValue(zone.trim(), 250);
+  const next = useCronNext(debounced, debouncedZone, 10);
+  const checked = useCronCheck(debounced);
+  const parts = splitFields(expression);
+  const setCron = (cron: string, newZone = zone) =>
+    setParams({ cron, zone: newZone }, { replace: true });
+  const problem = next.isError && !next.data ? toProblem(next.error) : null;
+  const setField = (field: FieldName, value: string) => {
+    if (parts) setCron(joinFields({ ...parts, [field]: value.replace(/\s+/g, "") }));
   };
   return (
     <Stack gap="sm">
@@ -44,7 +45,7 @@ export function CronBuilder() {
             key={preset.name}
             variant="default"
             size="compact-sm"
-            onClick={() => set(preset.expression)}
+            onClick={() => setCron(preset.expression)}
           >
             {t.help.presets[preset.name]}
           </Button>
@@ -55,7 +56,7 @@ export function CronBuilder() {
           label={t.help.expression}
           value={expression}
           error={Boolean(problem)}
-          onChange={(event) => set(event.currentTarget.value)}
+          onChange={(event) => setCron(event.currentTarget.value)}
           styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
         />
         <Autocomplete
@@ -63,7 +64,7 @@ export function CronBuilder() {
           data={ZONES}
           limit={30}
           value={zone}
-          onChange={(value) => set(expression, value)}
+          onChange={(value) => setCron(expression, value)}
         />
       </SimpleGrid>
       <SimpleGrid cols={{ base: 2, xs: 4, sm: 7 }} spacing="xs">
@@ -74,7 +75,7 @@ export function CronBuilder() {
             description={t.help.ranges[field]}
             value={parts?.[field] ?? ""}
             disabled={!parts}
-            onChange={(event) => put(field, event.currentTarget.value)}
+            onChange={(event) => setField(field, event.currentTarget.value)}
             styles={{
               input: { fontFamily: "var(--mantine-font-family-monospace)" },
               description: { fontSize: 10 },
@@ -83,11 +84,11 @@ export function CronBuilder() {
         ))}
       </SimpleGrid>
       <Text size="xs" c="dimmed">
-        {t.help.signs}
+        {t.help.syntax}
       </Text>
       <div aria-live="polite">
         {problem ? (
-          <Alert color="red" variant="light" title={t.help.wrong}>
+          <Alert color="red" variant="light" title={t.help.invalid}>
             <ProblemText problem={problem} />
           </Alert>
         ) : (

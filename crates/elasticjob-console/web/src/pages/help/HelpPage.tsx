@@ -1,16 +1,16 @@
 import { Anchor, Grid, Stack, Table, Text } from "@mantine/core";
 
+import { Card } from "../../components/Card";
+import { PageHeader } from "../../components/PageHeader";
+import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { PageHead } from "../../parts/PageHead";
-import { JobStatusBadge } from "../../parts/statuses";
 import { CronBuilder } from "./CronBuilder";
 
 export function HelpPage() {
   const t = useText();
   return (
     <>
-      <PageHead title={t.nav.help} about={t.help.about} />
+      <PageHeader title={t.nav.help} about={t.help.about} />
       <Grid gap="md">
         <Grid.Col span={{ base: 12, md: 7 }}>
           <Card title={t.help.cron}>
@@ -35,7 +35,7 @@ export function HelpPage() {
                 </Table.Tbody>
               </Table>
             </Card>
-            <Card title={t.help.words}>
+            <Card title={t.help.glossaryTitle}>
               <Stack gap="xs">
                 {t.help.glossary.map(([word, about]) => (
                   <Text key={word} size="sm">

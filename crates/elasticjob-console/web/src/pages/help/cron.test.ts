@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 
-import { assembled, EVERY_DAY, PRESETS, parted } from "./cron";
+import { EVERY_DAY, joinFields, PRESETS, splitFields } from "./cron";
 
-test("what is taken apart is put together the same", () => {
+test("splitting and joining the fields returns the same expression", () => {
   expect(PRESETS).not.toHaveLength(0);
   for (const { expression } of PRESETS) {
-    const parts = parted(expression);
-    expect(parts && assembled(parts)).toBe(expression);
+    const parts = splitFields(expression);
+    expect(parts && joinFields(parts)).toBe(expression);
   }
 });
 
-test("day and weekday are never both said", () => {
-  expect(assembled({ ...EVERY_DAY, weekday: "MON-FRI" })).toBe("0 0 3 ? * MON-FRI");
-  expect(assembled({ ...EVERY_DAY, day: "?" })).toBe("0 0 3 * * ?");
+test("either day or weekday is a question mark", () => {
+  expect(joinFields({ ...EVERY_DAY, weekday: "MON-FRI" })).toBe("0 0 3 ? * MON-FRI");
+  expect(joinFields({ ...EVERY_DAY, day: "?" })).toBe("0 0 3 * * ?");
 });
 
-test("five fields are no cron of Quartz", () => {
-  expect(parted("* * * * *")).toBeNull();
+test("an expression with five fields is rejected", () => {
+  expect(splitFields("* * * * *")).toBeNull();
 });

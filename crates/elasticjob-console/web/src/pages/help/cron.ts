@@ -1,9 +1,9 @@
-/** A cron of Quartz, field by field, as the builder holds it. */
+/** The fields of a Quartz cron expression. */
 export const FIELDS = ["second", "minute", "hour", "day", "month", "weekday", "year"] as const;
 export type FieldName = (typeof FIELDS)[number];
-export type Parts = Record<FieldName, string>;
+export type CronFields = Record<FieldName, string>;
 
-export const EVERY_DAY: Parts = {
+export const EVERY_DAY: CronFields = {
   second: "0",
   minute: "0",
   hour: "3",
@@ -13,26 +13,28 @@ export const EVERY_DAY: Parts = {
   year: "",
 };
 
-/** The expression of these fields. Day and weekday are never both said: Quartz wants a ? in one. */
-export function assembled(parts: Parts): string {
-  const said = { ...parts };
-  if (said.weekday && said.weekday !== "?") {
-    if (said.day === "*" || said.day === "") said.day = "?";
+/** Joins the fields. Quartz requires a ? for either the day or the weekday. */
+export function joinFields(parts: CronFields): string {
+  const fields = { ...parts };
+  if (fields.weekday && fields.weekday !== "?") {
+    if (fields.day === "*" || fields.day === "") fields.day = "?";
   } else {
-    said.weekday = "?";
-    if (said.day === "?" || said.day === "") said.day = "*";
+    fields.weekday = "?";
+    if (fields.day === "?" || fields.day === "") fields.day = "*";
   }
   const six = FIELDS.slice(0, 6).map(
-    (field) => said[field].trim() || (field === "second" ? "0" : "*"),
+    (field) => fields[field].trim() || (field === "second" ? "0" : "*"),
   );
-  return [...six, said.year.trim()].filter(Boolean).join(" ");
+  return [...six, fields.year.trim()].filter(Boolean).join(" ");
 }
 
-/** The fields of an expression; nothing if it has not six or seven. */
-export function parted(expression: string): Parts | null {
+/** Splits an expression; null if it does not have six or seven fields. */
+export function splitFields(expression: string): CronFields | null {
   const words = expression.trim().split(/\s+/);
   if (words.length < 6 || words.length > 7) return null;
-  return Object.fromEntries(FIELDS.map((field, index) => [field, words[index] ?? ""])) as Parts;
+  return Object.fromEntries(
+    FIELDS.map((field, index) => [field, words[index] ?? ""]),
+  ) as CronFields;
 }
 
 export const PRESETS: { name: string; expression: string }[] = [

@@ -1,25 +1,25 @@
 import { Box } from "@mantine/core";
 
-import { ask, query } from "../../api/client";
-import { atRegistry } from "../../api/queries";
-import type { Page, ServerRow } from "../../api/types";
+import { queryString, request } from "../../api/client";
+import { registryPath } from "../../api/queries";
+import type { Execution, Page, ServerRow } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { CursorList } from "../../components/CursorList";
+import { DataTable } from "../../components/DataTable";
+import { FilterBar } from "../../components/FilterBar";
+import { useFilters } from "../../components/filters";
+import { JobLink } from "../../components/JobLink";
+import { RunTimeLink } from "../../components/RunTimeLink";
+import { SelectFilter } from "../../components/SelectFilter";
+import { SuggestField } from "../../components/SuggestField";
+import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { ChoiceField } from "../../parts/ChoiceField";
-import { DataTable } from "../../parts/DataTable";
-import { FilterBar } from "../../parts/FilterBar";
-import { useFilters } from "../../parts/filters";
-import { JobLink } from "../../parts/JobLink";
-import { ListedBack } from "../../parts/ListedBack";
-import { RunTime } from "../../parts/RunTime";
-import { SuggestField } from "../../parts/SuggestField";
-import { duration } from "../../parts/time";
 import { AttemptCause, AttemptDetail, AttemptReason } from "../runs/Attempt";
-import { type Execution, stateOf } from "../runs/api";
+import { stateOf } from "../runs/api";
 import { RunBadge } from "../runs/RunBadge";
-import { filesOf, useExecutions } from "./api";
+import { exportLinks, useExecutions } from "./api";
 
-/** Every attempt of every shard: the ancestor's trace, and more. */
+/** Every attempt of every shard: Java ElasticJob's execution trace, extended. */
 export function Executions() {
   const t = useText();
   const registry = useRegistry();
@@ -27,33 +27,33 @@ export function Executions() {
   const executions = useExecutions(registry, filters);
   return (
     <Box className="card">
-      <FilterBar filters={filters} files={filesOf(registry, "executions", filters)}>
+      <FilterBar filters={filters} exports={exportLinks(registry, "executions", filters)}>
         <SuggestField
-          label={t.history.ip}
+          label={t.history.server}
           value={filters.value("ip")}
           onChange={(ip) => filters.change({ ip })}
-          about={["servers", registry]}
+          source={["servers", registry]}
           suggest={async (search) => {
-            const path = `${atRegistry(registry)}/servers${query({ search, pageSize: 12 })}`;
-            return (await ask<Page<ServerRow>>("GET", path)).items.map((each) => each.serverIp);
+            const path = `${registryPath(registry)}/servers${queryString({ search, pageSize: 12 })}`;
+            return (await request<Page<ServerRow>>("GET", path)).items.map((each) => each.serverIp);
           }}
         />
-        <ChoiceField
+        <SelectFilter
           filters={filters}
           name="success"
-          label={t.history.success}
+          label={t.history.outcome}
           choices={["true", "false"]}
-          words={t.history.successes}
+          labels={t.history.outcomes}
         />
       </FilterBar>
-      <ListedBack asked={executions} filters={filters} none={t.runs.none}>
-        {(items) => <Rows rows={items} />}
-      </ListedBack>
+      <CursorList query={executions} filters={filters} emptyTitle={t.runs.none}>
+        {(items) => <ExecutionTable rows={items} />}
+      </CursorList>
     </Box>
   );
 }
 
-function Rows({ rows }: { rows: Execution[] }) {
+function ExecutionTable({ rows }: { rows: Execution[] }) {
   const t = useText();
   return (
     <DataTable
@@ -61,15 +61,15 @@ function Rows({ rows }: { rows: Execution[] }) {
       width={880}
       rows={rows}
       keyOf={(row) => row.id}
-      marks={(row) => ({ "data-execution": row.id, "data-job": row.jobName })}
+      attributes={(row) => ({ "data-execution": row.id, "data-job": row.jobName })}
       detail={(row) => <AttemptDetail attempt={row} />}
       columns={[
         {
-          head: t.runs.started,
-          cell: (row) => <RunTime runId={row.runId} at={row.startTime} />,
+          header: t.runs.started,
+          cell: (row) => <RunTimeLink runId={row.runId} at={row.startTime} />,
         },
         {
-          head: t.runs.job,
+          header: t.runs.job,
           isTitle: true,
           cell: (row) => (
             <>
@@ -78,19 +78,19 @@ function Rows({ rows }: { rows: Execution[] }) {
             </>
           ),
         },
-        { head: t.shards.item, className: "numeric", cell: (row) => row.shardingItem },
-        { head: t.runs.state, cell: (row) => <RunBadge state={stateOf(row)} /> },
-        { head: t.history.reason, cell: (row) => <AttemptReason attempt={row} /> },
-        { head: t.history.ip, className: "mono", cell: (row) => row.ip },
+        { header: t.shards.item, className: "numeric", cell: (row) => row.shardingItem },
+        { header: t.runs.state, cell: (row) => <RunBadge state={stateOf(row)} /> },
+        { header: t.history.reason, cell: (row) => <AttemptReason attempt={row} /> },
+        { header: t.history.server, className: "mono", cell: (row) => row.ip },
         {
-          head: t.runs.took,
+          header: t.runs.duration,
           className: "numeric",
-          cell: (row) => (row.durationMs === null ? "–" : duration(row.durationMs)),
+          cell: (row) => (row.durationMs === null ? "–" : formatDuration(row.durationMs)),
         },
         {
-          head: t.runs.late,
+          header: t.runs.startDelay,
           className: "numeric",
-          cell: (row) => (row.latenessMs === null ? "–" : duration(row.latenessMs)),
+          cell: (row) => (row.latenessMs === null ? "–" : formatDuration(row.latenessMs)),
         },
       ]}
     />

@@ -1,20 +1,21 @@
 import { Anchor, Box, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { query } from "../../api/client";
-import { useRegistry, useTo } from "../../app/registry";
+import { queryString } from "../../api/client";
+import type { FailureGroup } from "../../api/types";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { DataTable } from "../../components/DataTable";
+import { FilterBar } from "../../components/FilterBar";
+import { useFilters } from "../../components/filters";
+import { JobLink } from "../../components/JobLink";
+import { QueryList } from "../../components/QueryList";
+import { EmptyState } from "../../components/states";
+import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { DataTable } from "../../parts/DataTable";
-import { FilterBar } from "../../parts/FilterBar";
-import { useFilters } from "../../parts/filters";
-import { JobLink } from "../../parts/JobLink";
-import { Listed } from "../../parts/Listed";
-import { Empty } from "../../parts/states";
-import { When } from "../../parts/When";
-import { type FailureGroup, useFailures } from "./api";
+import { useFailures } from "./api";
 import classes from "./Failures.module.css";
 
-/** What went wrong; what is alike is one. */
+/** Failures grouped by message. */
 export function Failures() {
   const t = useText();
   const filters = useFilters(["job"], "24h");
@@ -22,24 +23,24 @@ export function Failures() {
   return (
     <Box className="card">
       <FilterBar filters={filters} />
-      <Listed
-        asked={failures}
+      <QueryList
+        query={failures}
         isEmpty={(groups) => groups.length === 0}
         empty={
-          <Empty icon="check" title={t.history.noFailures}>
+          <EmptyState icon="check" title={t.history.noFailures}>
             {t.history.noFailuresAbout}
-          </Empty>
+          </EmptyState>
         }
       >
-        {(groups) => <Rows rows={groups} />}
-      </Listed>
+        {(groups) => <FailureTable rows={groups} />}
+      </QueryList>
     </Box>
   );
 }
 
-function Rows({ rows }: { rows: FailureGroup[] }) {
+function FailureTable({ rows }: { rows: FailureGroup[] }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const most = Math.max(...rows.map((row) => row.count));
   return (
     <DataTable
@@ -47,10 +48,10 @@ function Rows({ rows }: { rows: FailureGroup[] }) {
       width={820}
       rows={rows}
       keyOf={(row) => `${row.jobName} ${row.message}`}
-      marks={(row) => ({ "data-failure": row.jobName })}
+      attributes={(row) => ({ "data-failure": row.jobName })}
       columns={[
         {
-          head: t.history.message,
+          header: t.history.message,
           cell: (row) => (
             <Text size="sm" className="mono wrap" lineClamp={3} maw={520}>
               {row.message}
@@ -58,11 +59,11 @@ function Rows({ rows }: { rows: FailureGroup[] }) {
           ),
         },
         {
-          head: t.runs.job,
+          header: t.runs.job,
           cell: (row) => <JobLink name={row.jobName} />,
         },
         {
-          head: t.history.count,
+          header: t.history.count,
           className: "numeric",
           width: 130,
           cell: (row) => (
@@ -76,10 +77,10 @@ function Rows({ rows }: { rows: FailureGroup[] }) {
             </Group>
           ),
         },
-        { head: t.history.first, cell: (row) => <When at={row.first} /> },
-        { head: t.history.last, cell: (row) => <When at={row.last} /> },
+        { header: t.history.first, cell: (row) => <Timestamp at={row.first} /> },
+        { header: t.history.last, cell: (row) => <Timestamp at={row.last} /> },
         {
-          head: t.history.look,
+          header: t.history.links,
           cell: (row) => (
             <Group gap={12}>
               {row.lastRunId && (
@@ -90,7 +91,7 @@ function Rows({ rows }: { rows: FailureGroup[] }) {
               <Anchor
                 component={Link}
                 size="sm"
-                to={`${to("runs")}${query({ job: row.jobName, state: "failed" })}`}
+                to={`${to("runs")}${queryString({ job: row.jobName, state: "failed" })}`}
               >
                 {t.history.failedRuns}
               </Anchor>

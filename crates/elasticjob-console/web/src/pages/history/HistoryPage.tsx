@@ -1,10 +1,11 @@
 import type { ComponentType } from "react";
 import { useParams, useSearchParams } from "react-router";
-import { Missing } from "../../app/Missing";
-import { useTo } from "../../app/registry";
+
+import { NotFoundPage } from "../../app/NotFoundPage";
+import { useRegistryLink } from "../../app/registry";
+import { LinkTabs } from "../../components/LinkTabs";
+import { PageHeader } from "../../components/PageHeader";
 import { useText } from "../../i18n";
-import { LinkTabs } from "../../parts/LinkTabs";
-import { PageHead } from "../../parts/PageHead";
 import { Executions } from "./Executions";
 import { Failures } from "./Failures";
 import { Missed } from "./Missed";
@@ -16,22 +17,22 @@ const VIEWS: Record<string, ComponentType> = {
   failures: Failures,
   missed: Missed,
 };
-/** What holds for every view. */
-const COMMON = ["job", "range", "from", "to"];
+/** Filters that are kept when switching views. */
+const SHARED_FILTERS = ["job", "range", "from", "to"];
 
-/** What was, in four views, each with an address of its own. */
+/** Four views of the history, each with its own URL. */
 export function HistoryPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const { view = "executions" } = useParams();
   const [params] = useSearchParams();
   const View = VIEWS[view];
-  if (!View) return <Missing />;
-  const kept = new URLSearchParams([...params].filter(([key]) => COMMON.includes(key)));
-  const search = kept.size > 0 ? `?${kept}` : "";
+  if (!View) return <NotFoundPage />;
+  const shared = new URLSearchParams([...params].filter(([key]) => SHARED_FILTERS.includes(key)));
+  const search = shared.size > 0 ? `?${shared}` : "";
   return (
     <>
-      <PageHead title={t.history.title} about={t.history.abouts[view]} />
+      <PageHeader title={t.history.title} about={t.history.abouts[view]} />
       <LinkTabs
         label={t.history.views}
         value={view}

@@ -1,18 +1,19 @@
 import { Box, Text } from "@mantine/core";
 
+import type { MissedFires } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { Badge } from "../../components/Badge";
+import { DataTable } from "../../components/DataTable";
+import { FilterBar } from "../../components/FilterBar";
+import { useFilters } from "../../components/filters";
+import { JobLink } from "../../components/JobLink";
+import { QueryList } from "../../components/QueryList";
+import { EmptyState } from "../../components/states";
+import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { DataTable } from "../../parts/DataTable";
-import { FilterBar } from "../../parts/FilterBar";
-import { useFilters } from "../../parts/filters";
-import { JobLink } from "../../parts/JobLink";
-import { Listed } from "../../parts/Listed";
-import { Empty } from "../../parts/states";
-import { When } from "../../parts/When";
-import { type MissedFires, useMissed } from "./api";
+import { useMissed } from "./api";
 
-/** Fires that never ran. */
+/** Missed fires. */
 export function Missed() {
   const t = useText();
   const filters = useFilters(["job"], "24h");
@@ -20,22 +21,22 @@ export function Missed() {
   return (
     <Box className="card">
       <FilterBar filters={filters} />
-      <Listed
-        asked={missed}
+      <QueryList
+        query={missed}
         isEmpty={(rows) => rows.length === 0}
         empty={
-          <Empty icon="check" title={t.history.noMissed}>
+          <EmptyState icon="check" title={t.history.noMissed}>
             {t.history.noMissedAbout}
-          </Empty>
+          </EmptyState>
         }
       >
-        {(rows) => <Rows rows={rows} />}
-      </Listed>
+        {(rows) => <MissedTable rows={rows} />}
+      </QueryList>
     </Box>
   );
 }
 
-function Rows({ rows }: { rows: MissedFires[] }) {
+function MissedTable({ rows }: { rows: MissedFires[] }) {
   const t = useText();
   return (
     <DataTable
@@ -43,30 +44,34 @@ function Rows({ rows }: { rows: MissedFires[] }) {
       width={720}
       rows={rows}
       keyOf={(row) => `${row.jobName} ${row.first} ${row.why}`}
-      marks={(row) => ({ "data-missed": row.jobName })}
+      attributes={(row) => ({ "data-missed": row.jobName })}
       columns={[
         {
-          head: t.runs.job,
+          header: t.runs.job,
           cell: (row) => <JobLink name={row.jobName} />,
         },
         {
-          head: t.history.why,
+          header: t.history.missedReason,
           isWide: true,
           cell: (row) => (
             <>
               <Badge tone={row.why === "skipped" ? "warn" : "bad"}>
-                {t.history.whys[row.why] ?? row.why}
+                {t.history.missedReasons[row.why] ?? row.why}
               </Badge>
               <Text size="xs" c="dimmed" mt={2}>
-                {t.history.whysAbout[row.why]}
+                {t.history.missedReasonsAbout[row.why]}
               </Text>
             </>
           ),
         },
-        { head: t.history.count, className: "numeric", cell: (row) => row.count.toLocaleString() },
-        { head: t.history.firstDue, cell: (row) => <When at={row.first} /> },
-        { head: t.history.lastDue, cell: (row) => <When at={row.last} /> },
-        { head: t.history.noticed, cell: (row) => <When at={row.noticedAt} /> },
+        {
+          header: t.history.count,
+          className: "numeric",
+          cell: (row) => row.count.toLocaleString(),
+        },
+        { header: t.history.firstDue, cell: (row) => <Timestamp at={row.first} /> },
+        { header: t.history.lastDue, cell: (row) => <Timestamp at={row.last} /> },
+        { header: t.history.noticed, cell: (row) => <Timestamp at={row.noticedAt} /> },
       ]}
     />
   );

@@ -1,17 +1,17 @@
 import { Box, Text } from "@mantine/core";
 
+import type { Trace } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { Badge, type Tone } from "../../components/Badge";
+import { CursorList } from "../../components/CursorList";
+import { DataTable } from "../../components/DataTable";
+import { FilterBar } from "../../components/FilterBar";
+import { useFilters } from "../../components/filters";
+import { JobLink } from "../../components/JobLink";
+import { RunTimeLink } from "../../components/RunTimeLink";
+import { SelectFilter } from "../../components/SelectFilter";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
-import { ChoiceField } from "../../parts/ChoiceField";
-import { DataTable } from "../../parts/DataTable";
-import { FilterBar } from "../../parts/FilterBar";
-import { useFilters } from "../../parts/filters";
-import { JobLink } from "../../parts/JobLink";
-import { ListedBack } from "../../parts/ListedBack";
-import { RunTime } from "../../parts/RunTime";
-import type { Trace } from "../runs/api";
-import { filesOf, useTraces } from "./api";
+import { exportLinks, useTraces } from "./api";
 
 const TONES: Record<string, Tone> = {
   TASK_STAGING: "off",
@@ -23,7 +23,7 @@ const TONES: Record<string, Tone> = {
   TASK_LOST: "bad",
 };
 
-/** What instances said of their parts of runs, in the ancestor's words. */
+/** Status changes that instances reported, with the states of Java ElasticJob. */
 export function Traces() {
   const t = useText();
   const registry = useRegistry();
@@ -31,24 +31,30 @@ export function Traces() {
   const traces = useTraces(registry, filters);
   return (
     <Box className="card">
-      <FilterBar filters={filters} files={filesOf(registry, "traces", filters)}>
-        <ChoiceField
+      <FilterBar filters={filters} exports={exportLinks(registry, "traces", filters)}>
+        <SelectFilter
           filters={filters}
           name="state"
           label={t.runs.state}
           choices={Object.keys(TONES)}
-          words={t.history.traceStates}
+          labels={t.history.traceStates}
         />
       </FilterBar>
-      <ListedBack asked={traces} filters={filters} none={t.history.noTraces}>
+      <CursorList query={traces} filters={filters} emptyTitle={t.history.noTraces}>
         {(items) => <TraceTable rows={items} />}
-      </ListedBack>
+      </CursorList>
     </Box>
   );
 }
 
-/** States that parts of runs came into; those of one run need not name it. */
-export function TraceTable({ rows, isOfOne = false }: { rows: Trace[]; isOfOne?: boolean }) {
+/** Table of status changes; for a single run it has no job column and no links to the run. */
+export function TraceTable({
+  rows,
+  isSingleRun = false,
+}: {
+  rows: Trace[];
+  isSingleRun?: boolean;
+}) {
   const t = useText();
   return (
     <DataTable
@@ -56,23 +62,25 @@ export function TraceTable({ rows, isOfOne = false }: { rows: Trace[]; isOfOne?:
       width={760}
       rows={rows}
       keyOf={(row) => row.id}
-      marks={(row) => ({ "data-trace": row.id, "data-job": row.jobName })}
+      attributes={(row) => ({ "data-trace": row.id, "data-job": row.jobName })}
       columns={[
         {
-          head: t.audit.at,
-          cell: (row) => <RunTime runId={isOfOne ? null : row.runId} at={row.creationTime} />,
+          header: t.audit.at,
+          cell: (row) => (
+            <RunTimeLink runId={isSingleRun ? null : row.runId} at={row.creationTime} />
+          ),
         },
-        ...(isOfOne
+        ...(isSingleRun
           ? []
           : [
               {
-                head: t.runs.job,
+                header: t.runs.job,
                 isTitle: true,
                 cell: (row: Trace) => <JobLink name={row.jobName} />,
               },
             ]),
         {
-          head: t.runs.state,
+          header: t.runs.state,
           cell: (row) => (
             <Badge tone={TONES[row.state] ?? "off"}>
               {t.history.traceStates[row.state] ?? row.state}
@@ -80,13 +88,13 @@ export function TraceTable({ rows, isOfOne = false }: { rows: Trace[]; isOfOne?:
           ),
         },
         {
-          head: t.shards.title,
+          header: t.shards.title,
           className: "numeric",
           cell: (row) => row.shardingItems.replace(/[[\]]/g, "") || "–",
         },
-        { head: t.history.ip, className: "mono", cell: (row) => row.slaveId || "–" },
+        { header: t.history.server, className: "mono", cell: (row) => row.slaveId || "–" },
         {
-          head: t.history.message,
+          header: t.history.message,
           isWide: true,
           cell: (row) => (
             <Text size="sm" c="dimmed" className="wrap">

@@ -1,75 +1,40 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, query } from "../../api/client";
-import { atRegistry, keys } from "../../api/queries";
-import type { Narrowing } from "../../parts/filters";
-import type { Execution, Trace } from "../runs/api";
-
-export interface FailureGroup {
-  jobName: string;
-  message: string;
-  count: number;
-  first: string | null;
-  last: string | null;
-  lastRunId: string | null;
-}
-
-export interface MissedFires {
-  jobName: string;
-  first: string | null;
-  last: string | null;
-  count: number;
-  why: "skipped" | "nobody_there";
-  noticedAt: string | null;
-}
-
-interface Paged<Row> {
-  items: Row[];
-  next: string | null;
-}
+import { queryString, request } from "../../api/client";
+import { queryKeys, registryPath } from "../../api/queries";
+import type { Execution, FailureGroup, MissedFires, Trace } from "../../api/types";
+import type { ListFilters } from "../../components/filters";
+import { useHistoryPage } from "../runs/api";
 
 type Table = "executions" | "traces";
 
-/** Files with all rows of what is shown. */
-export function filesOf(registry: string, table: Table, filters: Narrowing) {
+/** Links to export all rows that match the filters. */
+export function exportLinks(registry: string, table: Table, filters: ListFilters) {
   const at = (extension: string) =>
-    `/api/v1${atRegistry(registry)}/${table}.${extension}${query(filters.asked())}`;
+    `/api/v1${registryPath(registry)}/${table}.${extension}${queryString(filters.toQuery())}`;
   return { CSV: at("csv"), JSON: at("json") };
 }
 
-const usePaged = <Row>(registry: string, table: Table, filters: Narrowing) =>
+export const useExecutions = (registry: string, filters: ListFilters) =>
+  useHistoryPage<Execution>(registry, "executions", filters);
+
+export const useTraces = (registry: string, filters: ListFilters) =>
+  useHistoryPage<Trace>(registry, "traces", filters);
+
+const useReport = <Row>(registry: string, report: "failures" | "missed", filters: ListFilters) =>
   useQuery({
-    queryKey: [...keys.of(registry), table, filters.key, filters.after],
+    queryKey: [...queryKeys.of(registry), report, filters.key],
     queryFn: () =>
-      ask<Paged<Row>>(
+      request<Row[]>(
         "GET",
-        `${atRegistry(registry)}/${table}${query({ ...filters.asked(), after: filters.after })}`,
-      ),
-    placeholderData: keepPreviousData,
-    // What is older does not change any more.
-    refetchInterval: filters.after ? false : 5_000,
-  });
-
-export const useExecutions = (registry: string, filters: Narrowing) =>
-  usePaged<Execution>(registry, "executions", filters);
-
-export const useTraces = (registry: string, filters: Narrowing) =>
-  usePaged<Trace>(registry, "traces", filters);
-
-const useWrong = <Row>(registry: string, what: "failures" | "missed", filters: Narrowing) =>
-  useQuery({
-    queryKey: [...keys.of(registry), what, filters.key],
-    queryFn: () =>
-      ask<Row[]>(
-        "GET",
-        `${atRegistry(registry)}/${what}${query({ ...filters.asked(), limit: 100 })}`,
+        `${registryPath(registry)}/${report}${queryString({ ...filters.toQuery(), limit: 100 })}`,
       ),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
   });
 
-export const useFailures = (registry: string, filters: Narrowing) =>
-  useWrong<FailureGroup>(registry, "failures", filters);
+export const useFailures = (registry: string, filters: ListFilters) =>
+  useReport<FailureGroup>(registry, "failures", filters);
 
-export const useMissed = (registry: string, filters: Narrowing) =>
-  useWrong<MissedFires>(registry, "missed", filters);
+export const useMissed = (registry: string, filters: ListFilters) =>
+  useReport<MissedFires>(registry, "missed", filters);

@@ -1,38 +1,38 @@
 import { Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { query } from "../../api/client";
+import { queryString } from "../../api/client";
 import { useInstances } from "../../api/queries";
 import type { InstanceRow } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { DataTable } from "../../components/DataTable";
+import { useListParams } from "../../components/listParams";
+import { PagedList } from "../../components/PagedList";
+import { PageHeader } from "../../components/PageHeader";
+import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { DataTable } from "../../parts/DataTable";
-import { ListedPages } from "../../parts/ListedPages";
-import { useListParams } from "../../parts/listParams";
-import { PageHead } from "../../parts/PageHead";
-import { When } from "../../parts/When";
 
 export function InstancesPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const registry = useRegistry();
   const params = useListParams();
   const instances = useInstances(registry, params.search, params.page);
   return (
     <>
-      <PageHead title={t.nav.instances} about={t.instances.about} />
-      <ListedPages asked={instances} params={params} icon="instance" words={t.instances}>
+      <PageHeader title={t.nav.instances} about={t.instances.about} />
+      <PagedList query={instances} params={params} icon="instance" texts={t.instances}>
         {(items) => (
           <DataTable
             label={t.nav.instances}
             width={720}
             rows={items}
             keyOf={(row) => row.instanceId}
-            marks={(row) => ({ "data-instance": row.instanceId })}
+            attributes={(row) => ({ "data-instance": row.instanceId })}
             columns={[
-              { head: t.instances.name, cell: (row) => <Name row={row} /> },
+              { header: t.instances.name, cell: (row) => <Name row={row} /> },
               {
-                head: t.instances.server,
+                header: t.instances.server,
                 cell: (row) => (
                   <Link to={to("servers", row.serverIp)} className="name">
                     {row.serverIp}
@@ -40,20 +40,20 @@ export function InstancesPage() {
                 ),
               },
               {
-                head: t.instances.language,
+                header: t.instances.language,
                 cell: (row) => (row.language ? t.languages[row.language] : "–"),
               },
               {
-                head: t.instances.since,
-                cell: (row) => <When at={row.detail?.since} isRelative />,
+                header: t.instances.since,
+                cell: (row) => <Timestamp at={row.detail?.since} isRelative />,
               },
               {
-                head: t.instances.jobs,
+                header: t.instances.jobs,
                 className: "numeric",
                 cell: (row) => (
                   <Link
                     className="name"
-                    to={`${to("jobs")}${query({ q: `instance:${row.instanceId}` })}`}
+                    to={`${to("jobs")}${queryString({ q: `instance:${row.instanceId}` })}`}
                   >
                     {t.instances.jobCount(row.jobNames.length)}
                   </Link>
@@ -62,7 +62,7 @@ export function InstancesPage() {
             ]}
           />
         )}
-      </ListedPages>
+      </PagedList>
     </>
   );
 }

@@ -2,30 +2,30 @@ import { ActionIcon, Button, Menu } from "@mantine/core";
 import { useState } from "react";
 
 import type { JobDetails } from "../../api/types";
-import { useMay } from "../../app/registry";
+import { useHasRole } from "../../app/registry";
+import { Icon } from "../../components/Icon";
+import { RequireRole } from "../../components/RequireRole";
 import { useText } from "../../i18n";
-import { Allowed } from "../../parts/Allowed";
-import { Icon } from "../../parts/Icon";
-import { useJobActs } from "./acts";
-import { Disable } from "./Disable";
-import { Dump } from "./Dump";
-import { Remove } from "./Remove";
-import { ShutDown } from "./ShutDown";
-import { Trigger } from "./Trigger";
+import { useJobActions } from "./actions";
+import { DisableDialog } from "./DisableDialog";
+import { DumpDialog } from "./DumpDialog";
+import { RemoveDialog } from "./RemoveDialog";
+import { ShutDownDialog } from "./ShutDownDialog";
+import { TriggerDialog } from "./TriggerDialog";
 
-type Open = "trigger" | "disable" | "shutdown" | "remove" | "dump" | null;
+type OpenDialog = "trigger" | "disable" | "shutdown" | "remove" | "dump" | null;
 
 export function JobActions({ job }: { job: JobDetails }) {
   const t = useText();
-  const acts = useJobActs(job.jobName);
-  const mayRule = useMay("admin");
-  const maySteer = useMay("operator");
-  const [open, setOpen] = useState<Open>(null);
+  const actions = useJobActions(job.jobName);
+  const isAdmin = useHasRole("admin");
+  const isOperator = useHasRole("operator");
+  const [open, setOpen] = useState<OpenDialog>(null);
   const close = () => setOpen(null);
   const isDisabled = job.status === "DISABLED" || job.config.properties?.disabled === true;
   return (
     <>
-      <Allowed needs="operator">
+      <RequireRole minimum="operator">
         {(isRefused) => (
           <Button
             leftSection={<Icon name="play" />}
@@ -35,16 +35,16 @@ export function JobActions({ job }: { job: JobDetails }) {
             {t.job.trigger}
           </Button>
         )}
-      </Allowed>
-      <Allowed needs="operator">
+      </RequireRole>
+      <RequireRole minimum="operator">
         {(isRefused) =>
           isDisabled ? (
             <Button
               variant="default"
               leftSection={<Icon name="check" />}
               disabled={isRefused}
-              loading={acts.enable.isPending}
-              onClick={() => acts.enable.mutate()}
+              loading={actions.enable.isPending}
+              onClick={() => actions.enable.mutate()}
             >
               {t.job.enable}
             </Button>
@@ -59,7 +59,7 @@ export function JobActions({ job }: { job: JobDetails }) {
             </Button>
           )
         }
-      </Allowed>
+      </RequireRole>
       <Menu position="bottom-end" width={220}>
         <Menu.Target>
           <ActionIcon variant="default" size="lg" aria-label={t.job.more}>
@@ -69,21 +69,21 @@ export function JobActions({ job }: { job: JobDetails }) {
         <Menu.Dropdown>
           <Menu.Item
             leftSection={<Icon name="stop" />}
-            disabled={!maySteer}
-            onClick={() => acts.cancel.mutate({})}
+            disabled={!isOperator}
+            onClick={() => actions.cancel.mutate({})}
           >
             {t.job.cancel}
           </Menu.Item>
           <Menu.Item
             leftSection={<Icon name="power" />}
-            disabled={!maySteer}
+            disabled={!isOperator}
             onClick={() => setOpen("shutdown")}
           >
             {t.job.shutdown}
           </Menu.Item>
           <Menu.Item
             leftSection={<Icon name="copy" />}
-            disabled={!mayRule}
+            disabled={!isAdmin}
             onClick={() => setOpen("dump")}
           >
             {t.job.dump}
@@ -91,26 +91,26 @@ export function JobActions({ job }: { job: JobDetails }) {
           <Menu.Divider />
           <Menu.Item
             leftSection={<Icon name="trash" />}
-            disabled={!mayRule}
-            c={mayRule ? "var(--bad)" : undefined}
+            disabled={!isAdmin}
+            c={isAdmin ? "var(--bad)" : undefined}
             onClick={() => setOpen("remove")}
           >
             {t.job.remove}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      {open === "trigger" && <Trigger job={job} onClose={close} />}
+      {open === "trigger" && <TriggerDialog job={job} onClose={close} />}
       {open === "disable" && (
-        <Disable
+        <DisableDialog
           name={job.jobName}
           servers={job.servers.length}
           instances={job.instanceCount}
           onClose={close}
         />
       )}
-      {open === "shutdown" && <ShutDown job={job} onClose={close} />}
-      {open === "remove" && <Remove job={job} onClose={close} />}
-      {open === "dump" && <Dump job={job.jobName} onClose={close} />}
+      {open === "shutdown" && <ShutDownDialog job={job} onClose={close} />}
+      {open === "remove" && <RemoveDialog job={job} onClose={close} />}
+      {open === "dump" && <DumpDialog job={job.jobName} onClose={close} />}
     </>
   );
 }

@@ -2,13 +2,13 @@ import { Alert, Anchor, Breadcrumbs, Tabs } from "@mantine/core";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { useJob } from "../../api/queries";
-import { Missing } from "../../app/Missing";
-import { useRegistry, useTo } from "../../app/registry";
+import { NotFoundPage } from "../../app/NotFoundPage";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Icon } from "../../components/Icon";
+import { PageHeader } from "../../components/PageHeader";
+import { ErrorState, Loading } from "../../components/states";
+import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { PageHead } from "../../parts/PageHead";
-import { Failure, Loading } from "../../parts/states";
-import { JobStatusBadge } from "../../parts/statuses";
 import { ConfigTab } from "./config/ConfigTab";
 import { ExplainTab } from "./explain/ExplainTab";
 import { JobActions } from "./JobActions";
@@ -18,12 +18,12 @@ const TABS = ["shards", "config", "explain"];
 
 export function JobPage() {
   const { job = "", tab = "shards" } = useParams();
-  return TABS.includes(tab) ? <Parts name={job} tab={tab} /> : <Missing />;
+  return TABS.includes(tab) ? <JobTabs name={job} tab={tab} /> : <NotFoundPage />;
 }
 
-function Parts({ name, tab }: { name: string; tab: string }) {
+function JobTabs({ name, tab }: { name: string; tab: string }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const navigate = useNavigate();
   const registry = useRegistry();
   const job = useJob(registry, name);
@@ -48,7 +48,7 @@ function Parts({ name, tab }: { name: string; tab: string }) {
     return (
       <>
         {crumbs}
-        <Failure error={job.error} again={() => void job.refetch()} />
+        <ErrorState error={job.error} onRetry={() => void job.refetch()} />
       </>
     );
   }
@@ -56,13 +56,13 @@ function Parts({ name, tab }: { name: string; tab: string }) {
   return (
     <>
       {crumbs}
-      <PageHead
+      <PageHeader
         title={name}
         about={details.description}
         badge={<JobStatusBadge status={details.status} />}
       >
         <JobActions job={details} />
-      </PageHead>
+      </PageHeader>
       {details.problem && (
         <Alert
           color="red"
@@ -81,7 +81,7 @@ function Parts({ name, tab }: { name: string; tab: string }) {
           void navigate(next === "shards" ? to("jobs", name) : to("jobs", name, next ?? ""))
         }
       >
-        <Tabs.List mb="md" aria-label={t.job.parts}>
+        <Tabs.List mb="md" aria-label={t.job.sections}>
           <Tabs.Tab value="shards">{t.job.tabs.shards}</Tabs.Tab>
           <Tabs.Tab value="config">{t.job.tabs.config}</Tabs.Tab>
           <Tabs.Tab value="explain">{t.job.tabs.explain}</Tabs.Tab>

@@ -1,15 +1,16 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 
-import { asProblem } from "../../api/problem";
+import { toProblem } from "../../api/problem";
 import { fetchJobs } from "../../api/queries";
+import type { BulkAction } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { Icon, type IconName } from "../../components/Icon";
+import { useNotify } from "../../components/notify";
+import { RequireRole } from "../../components/RequireRole";
 import { useText } from "../../i18n";
-import { Allowed } from "../../parts/Allowed";
-import { Icon, type IconName } from "../../parts/Icon";
-import { useTell } from "../../parts/tell";
-import type { Asked } from "./asked";
-import { type BulkAction, BulkRun } from "./BulkRun";
+import { BulkDialog } from "./BulkDialog";
+import type { JobsListQuery } from "./jobsQuery";
 
 const ACTIONS: { action: BulkAction; icon: IconName }[] = [
   { action: "trigger", icon: "play" },
@@ -18,38 +19,38 @@ const ACTIONS: { action: BulkAction; icon: IconName }[] = [
   { action: "shutdown", icon: "power" },
 ];
 
-/** What can be done to the jobs that are selected, or to all that were found. */
+/** Actions for the selected jobs, or for all that match the search. */
 export function BulkBar({
-  asked,
+  query,
   total,
   selected,
   onSelect,
 }: {
-  asked: Asked;
+  query: JobsListQuery;
   total: number;
   selected: ReadonlySet<string>;
   onSelect: (selected: ReadonlySet<string>) => void;
 }) {
   const t = useText();
-  const tell = useTell();
+  const notify = useNotify();
   const registry = useRegistry();
   const [action, setAction] = useState<BulkAction | null>(null);
-  const [isGathering, setGathering] = useState(false);
+  const [isSelectingAll, setSelectingAll] = useState(false);
 
-  const gather = async () => {
-    setGathering(true);
+  const selectAll = async () => {
+    setSelectingAll(true);
     try {
       const names = new Set<string>();
       for (let page = 1; ; page += 1) {
-        const found = await fetchJobs(registry, { ...asked, page, pageSize: 1_000 });
+        const found = await fetchJobs(registry, { ...query, page, pageSize: 1_000 });
         for (const row of found.items) names.add(row.jobName);
         if (page * 1_000 >= found.total) break;
       }
       onSelect(names);
     } catch (error) {
-      tell.failed(asProblem(error));
+      notify.problem(toProblem(error));
     } finally {
-      setGathering(false);
+      setSelectingAll(false);
     }
   };
 
@@ -70,8 +71,8 @@ export function BulkBar({
         <Button
           variant="subtle"
           size="compact-sm"
-          loading={isGathering}
-          onClick={() => void gather()}
+          loading={isSelectingAll}
+          onClick={() => void selectAll()}
         >
           {t.jobs.selectAll(total)}
         </Button>
@@ -80,7 +81,7 @@ export function BulkBar({
         {t.jobs.selectNone}
       </Button>
       {ACTIONS.map(({ action, icon }) => (
-        <Allowed needs="operator" key={action}>
+        <RequireRole minimum="operator" key={action}>
           {(isRefused) => (
             <Button
               variant="default"
@@ -92,9 +93,11 @@ export function BulkBar({
               {t.job[action]}
             </Button>
           )}
-        </Allowed>
+        </RequireRole>
       ))}
-      {action && <BulkRun action={action} names={[...selected]} onClose={() => setAction(null)} />}
+      {action && (
+        <BulkDialog action={action} names={[...selected]} onClose={() => setAction(null)} />
+      )}
     </Group>
   );
 }

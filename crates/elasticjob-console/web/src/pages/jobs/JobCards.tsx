@@ -1,15 +1,15 @@
 import { Box, Checkbox, Group, Text } from "@mantine/core";
 
+import { JobLink } from "../../components/JobLink";
+import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";
-import { JobLink } from "../../parts/JobLink";
-import { JobStatusBadge } from "../../parts/statuses";
 import { JobMenu } from "./JobMenu";
-import { type ListProps, toggled } from "./list";
+import { JobRowBadges } from "./JobRowBadges";
+import { type ListProps, toggle } from "./listProps";
 import { NextFire } from "./NextFire";
-import { RowSigns } from "./RowSigns";
 import { Sparkline } from "./Sparkline";
 
-/** The list where there is no room for a table. */
+/** The jobs list on small screens. */
 export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
   const t = useText();
   return (
@@ -29,7 +29,7 @@ export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
               size="xs"
               aria-label={t.jobs.select(row.jobName)}
               checked={selected.has(row.jobName)}
-              onChange={() => onSelect(toggled(selected, row.jobName))}
+              onChange={() => onSelect(toggle(selected, row.jobName))}
             />
             <Box flex={1} miw={0}>
               <JobLink name={row.jobName} />
@@ -38,7 +38,7 @@ export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
               </Text>
               <Group gap={6} mt={4}>
                 <JobStatusBadge status={row.status} />
-                <RowSigns row={row} />
+                <JobRowBadges row={row} />
               </Group>
               <Group gap="md" mt={4}>
                 <NextFire row={row} />

@@ -2,23 +2,23 @@ import { ActionIcon, type ActionIconProps, Menu } from "@mantine/core";
 import { type ComponentPropsWithRef, useEffect, useRef, useState } from "react";
 
 import type { JobRow } from "../../api/types";
-import { useMay } from "../../app/registry";
+import { useHasRole } from "../../app/registry";
+import { Icon } from "../../components/Icon";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { useJobActs } from "../job/acts";
-import { Disable } from "../job/Disable";
+import { useJobActions } from "../job/actions";
+import { DisableDialog } from "../job/DisableDialog";
 
-/** What is done most, without leaving the list. It is there once somebody wants it: most rows are only looked at. */
+/** Frequent actions in a row of the list. The menu is mounted on the first click, because most rows are never used. */
 export function JobMenu({ row }: { row: JobRow }) {
   const t = useText();
-  const [isWanted, setWanted] = useState(false);
-  if (isWanted) return <Wanted row={row} />;
+  const [isOpened, setOpened] = useState(false);
+  if (isOpened) return <OpenedMenu row={row} />;
   return (
     <Dots
       aria-label={t.jobs.actionsOf(row.jobName)}
       aria-haspopup="menu"
       aria-expanded={false}
-      onClick={() => setWanted(true)}
+      onClick={() => setOpened(true)}
     />
   );
 }
@@ -31,14 +31,14 @@ function Dots(props: ActionIconProps & ComponentPropsWithRef<"button">) {
   );
 }
 
-function Wanted({ row }: { row: JobRow }) {
+function OpenedMenu({ row }: { row: JobRow }) {
   const t = useText();
-  const may = useMay("operator");
-  const acts = useJobActs(row.jobName);
+  const isAllowed = useHasRole("operator");
+  const actions = useJobActions(row.jobName);
   const button = useRef<HTMLButtonElement>(null);
   const [isOpen, setOpen] = useState(false);
-  const [isAsked, setAsked] = useState(false);
-  // It stands where the button was that was pressed, and gives the focus back when it closes.
+  const [isConfirming, setConfirming] = useState(false);
+  // The menu replaces the clicked button, so it takes the focus; closing returns the focus to it.
   useEffect(() => {
     button.current?.focus();
     setOpen(true);
@@ -50,35 +50,39 @@ function Wanted({ row }: { row: JobRow }) {
           <Dots ref={button} aria-label={t.jobs.actionsOf(row.jobName)} />
         </Menu.Target>
         <Menu.Dropdown>
-          {!may && <Menu.Label>{t.needsRole(t.roles.operator)}</Menu.Label>}
+          {!isAllowed && <Menu.Label>{t.needsRole(t.roles.operator)}</Menu.Label>}
           <Menu.Item
-            disabled={!may}
+            disabled={!isAllowed}
             leftSection={<Icon name="play" />}
-            onClick={() => acts.trigger.mutate({})}
+            onClick={() => actions.trigger.mutate({})}
           >
             {t.job.trigger}
           </Menu.Item>
           {row.status === "DISABLED" || row.disabled ? (
             <Menu.Item
-              disabled={!may}
+              disabled={!isAllowed}
               leftSection={<Icon name="check" />}
-              onClick={() => acts.enable.mutate()}
+              onClick={() => actions.enable.mutate()}
             >
               {t.job.enable}
             </Menu.Item>
           ) : (
             <Menu.Item
-              disabled={!may}
+              disabled={!isAllowed}
               leftSection={<Icon name="pause" />}
-              onClick={() => setAsked(true)}
+              onClick={() => setConfirming(true)}
             >
               {t.job.disable}
             </Menu.Item>
           )}
         </Menu.Dropdown>
       </Menu>
-      {isAsked && (
-        <Disable name={row.jobName} instances={row.instanceCount} onClose={() => setAsked(false)} />
+      {isConfirming && (
+        <DisableDialog
+          name={row.jobName}
+          instances={row.instanceCount}
+          onClose={() => setConfirming(false)}
+        />
       )}
     </>
   );

@@ -3,82 +3,82 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useMemo, useState } from "react";
 import { Link } from "react-router";
 
-import { isWithoutHistory, useFigures } from "../../api/history";
-import { asProblem } from "../../api/problem";
+import { isNoHistoryError, useFigures } from "../../api/history";
+import { toProblem } from "../../api/problem";
 import { useJobs } from "../../api/queries";
-import { useMay, useRegistry, useTo } from "../../app/registry";
+import { useHasRole, useRegistry, useRegistryLink } from "../../app/registry";
+import { Icon } from "../../components/Icon";
+import { PageHeader } from "../../components/PageHeader";
+import { Pager } from "../../components/Pager";
+import { EmptyState, ErrorState, Loading } from "../../components/states";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { PageHead } from "../../parts/PageHead";
-import { Pager } from "../../parts/Pager";
-import { Empty, Failure, Loading } from "../../parts/states";
-import { useAsked } from "./asked";
 import { BulkBar } from "./BulkBar";
-import { useFreshFires } from "./fresh";
 import { JobCards } from "./JobCards";
 import { JobsSearch } from "./JobsSearch";
 import { JobsTable } from "./JobsTable";
+import { useJobsQuery } from "./jobsQuery";
+import { useRefetchPastFires } from "./refetchPastFires";
 import { StatusChips } from "./StatusChips";
-import { Views } from "./Views";
+import { ViewsMenu } from "./ViewsMenu";
 
 export function JobsPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const registry = useRegistry();
-  const mayRule = useMay("admin");
+  const isAdmin = useHasRole("admin");
   const isNarrow = useMediaQuery("(max-width: 48em)");
-  const [asked, change] = useAsked();
-  const jobs = useJobs(registry, asked);
+  const [query, change] = useJobsQuery();
+  const jobs = useJobs(registry, query);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  useFreshFires(jobs);
-  const past = useFigures(registry, jobs.data?.items.map((row) => row.jobName) ?? []);
+  useRefetchPastFires(jobs);
+  const figuresQuery = useFigures(registry, jobs.data?.items.map((row) => row.jobName) ?? []);
   const figures = useMemo(
-    () => new Map((past.data ?? []).map((each) => [each.jobName, each])),
-    [past.data],
+    () => new Map((figuresQuery.data ?? []).map((each) => [each.jobName, each])),
+    [figuresQuery.data],
   );
-  // What is no longer looked for must not be acted on.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs because these change, and reads none of them.
-  useEffect(() => setSelected(new Set()), [asked.search, asked.status, asked.page]);
+  // A new search clears the selection, so that actions affect only visible jobs.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect runs when these change, and reads none of them.
+  useEffect(() => setSelected(new Set()), [query.search, query.status, query.page]);
 
-  const wrongSearch = jobs.isError && asProblem(jobs.error).field === "search";
+  const isSearchInvalid = jobs.isError && toProblem(jobs.error).field === "search";
   const page = jobs.data;
   const List = isNarrow ? JobCards : JobsTable;
   return (
     <>
-      <PageHead title={t.nav.jobs} about={page && t.jobs.count(total(page.statuses))}>
-        {mayRule && (
+      <PageHeader title={t.nav.jobs} about={page && t.jobs.count(total(page.statuses))}>
+        {isAdmin && (
           <Button component={Link} to={to("new-job")} leftSection={<Icon name="plus" />}>
             {t.jobs.create}
           </Button>
         )}
-      </PageHead>
+      </PageHeader>
       <Box className="card">
         <JobsSearch
-          value={asked.search}
-          problem={wrongSearch ? asProblem(jobs.error) : null}
+          value={query.search}
+          problem={isSearchInvalid ? toProblem(jobs.error) : null}
           onChange={(search) => change({ search })}
         />
         <Group gap="xs" pr="sm" wrap="nowrap">
           <StatusChips
             counts={page?.statuses}
-            chosen={asked.status}
+            chosen={query.status}
             onChange={(status) => change({ status })}
           />
-          <Views />
+          <ViewsMenu />
         </Group>
         {page && selected.size > 0 && (
-          <BulkBar asked={asked} total={page.total} selected={selected} onSelect={setSelected} />
+          <BulkBar query={query} total={page.total} selected={selected} onSelect={setSelected} />
         )}
         {jobs.isPending ? (
           <Loading rows={10} />
-        ) : jobs.isError && !wrongSearch && !page ? (
-          <Failure error={jobs.error} again={() => void jobs.refetch()} />
+        ) : jobs.isError && !isSearchInvalid && !page ? (
+          <ErrorState error={jobs.error} onRetry={() => void jobs.refetch()} />
         ) : page && page.items.length > 0 ? (
           <>
             <List
               rows={page.items}
-              figures={isWithoutHistory(past.error) ? null : figures}
-              asked={asked}
+              figures={isNoHistoryError(figuresQuery.error) ? null : figures}
+              query={query}
               onChange={change}
               selected={selected}
               onSelect={setSelected}
@@ -90,8 +90,8 @@ export function JobsPage() {
               onPage={(number) => change({ page: number })}
             />
           </>
-        ) : wrongSearch ? null : asked.search || asked.status ? (
-          <Empty icon="search" title={t.jobs.noneFound}>
+        ) : isSearchInvalid ? null : query.search || query.status ? (
+          <EmptyState icon="search" title={t.jobs.noneFound}>
             <Button
               variant="default"
               size="compact-sm"
@@ -99,11 +99,11 @@ export function JobsPage() {
             >
               {t.jobs.showAll}
             </Button>
-          </Empty>
+          </EmptyState>
         ) : (
-          <Empty icon="jobs" title={t.jobs.none}>
+          <EmptyState icon="jobs" title={t.jobs.none}>
             {t.jobs.noneAbout}
-          </Empty>
+          </EmptyState>
         )}
       </Box>
     </>

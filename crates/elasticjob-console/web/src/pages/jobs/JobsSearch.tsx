@@ -1,11 +1,11 @@
 import { ActionIcon, Code, Popover, Stack, Table, Text, TextInput } from "@mantine/core";
 
 import type { Problem } from "../../api/problem";
+import { Icon } from "../../components/Icon";
+import { useSearchText } from "../../components/searchText";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { useSearchText } from "../../parts/searchText";
 
-/** The search, and what can be said in it. */
+/** Search field of the jobs list, with help on its syntax. */
 export function JobsSearch({
   value,
   problem,

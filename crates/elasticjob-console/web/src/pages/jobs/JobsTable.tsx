@@ -1,50 +1,52 @@
 import { Checkbox, Group, Table, Text, UnstyledButton } from "@mantine/core";
 import { memo, useCallback, useRef } from "react";
 
-import type { JobFigures } from "../../api/history";
-import type { JobRow } from "../../api/types";
+import type { JobFigures, JobRow } from "../../api/types";
+import { HiddenHeader } from "../../components/HiddenHeader";
+import { Icon } from "../../components/Icon";
+import { JobLink } from "../../components/JobLink";
+import { ScrollRegion } from "../../components/ScrollRegion";
+import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";
-import { HiddenHead } from "../../parts/HiddenHead";
-import { Icon } from "../../parts/Icon";
-import { JobLink } from "../../parts/JobLink";
-import { Scroll } from "../../parts/Scroll";
-import { JobStatusBadge } from "../../parts/statuses";
 import { JobMenu } from "./JobMenu";
-import { type ListProps, toggled } from "./list";
+import { JobRowBadges } from "./JobRowBadges";
+import { type ListProps, toggle } from "./listProps";
 import { NextFire } from "./NextFire";
-import { RowSigns } from "./RowSigns";
 import { Sparkline } from "./Sparkline";
 
-export function JobsTable({ rows, figures, asked, onChange, selected, onSelect }: ListProps) {
+export function JobsTable({ rows, figures, query, onChange, selected, onSelect }: ListProps) {
   const t = useText();
   const isAll = rows.every((row) => selected.has(row.jobName));
   const isSome = rows.some((row) => selected.has(row.jobName));
   const latest = useRef(selected);
   latest.current = selected;
-  const toggle = useCallback((name: string) => onSelect(toggled(latest.current, name)), [onSelect]);
+  const onToggle = useCallback(
+    (name: string) => onSelect(toggle(latest.current, name)),
+    [onSelect],
+  );
 
   const head = (key: string, label: string) => {
-    const isBy = asked.sort === key;
+    const isSorted = query.sort === key;
     return (
       <Table.Th
-        aria-sort={isBy ? (asked.order === "asc" ? "ascending" : "descending") : undefined}
+        aria-sort={isSorted ? (query.order === "asc" ? "ascending" : "descending") : undefined}
         style={{ whiteSpace: "nowrap" }}
       >
         <UnstyledButton
           fz="sm"
           fw={600}
           onClick={() =>
-            onChange({ sort: key, order: isBy && asked.order === "asc" ? "desc" : "asc" })
+            onChange({ sort: key, order: isSorted && query.order === "asc" ? "desc" : "asc" })
           }
         >
-          {label} {isBy ? (asked.order === "asc" ? "↑" : "↓") : ""}
+          {label} {isSorted ? (query.order === "asc" ? "↑" : "↓") : ""}
         </UnstyledButton>
       </Table.Th>
     );
   };
 
   return (
-    <Scroll label={t.nav.jobs}>
+    <ScrollRegion label={t.nav.jobs}>
       <Table highlightOnHover miw={900}>
         <Table.Thead>
           <Table.Tr>
@@ -65,8 +67,8 @@ export function JobsTable({ rows, figures, asked, onChange, selected, onSelect }
             {figures && <Table.Th style={{ whiteSpace: "nowrap" }}>{t.jobs.lastRuns}</Table.Th>}
             {head("shardingTotalCount", t.jobs.shards)}
             {head("instanceCount", t.jobs.instances)}
-            <Table.Th>{t.jobs.runsWith}</Table.Th>
-            <HiddenHead width={44} label={t.jobs.actions} />
+            <Table.Th>{t.jobs.type}</Table.Th>
+            <HiddenHeader width={44} label={t.jobs.actions} />
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -74,27 +76,27 @@ export function JobsTable({ rows, figures, asked, onChange, selected, onSelect }
             <Row
               key={row.jobName}
               row={row}
-              past={figures === null ? null : figures.get(row.jobName)}
+              figures={figures === null ? null : figures.get(row.jobName)}
               isSelected={selected.has(row.jobName)}
-              onToggle={toggle}
+              onToggle={onToggle}
             />
           ))}
         </Table.Tbody>
       </Table>
-    </Scroll>
+    </ScrollRegion>
   );
 }
 
-/** Drawn anew only when its own job changes. */
+/** Re-rendered only when its own job changes. */
 const Row = memo(function Row({
   row,
-  past,
+  figures,
   isSelected,
   onToggle,
 }: {
   row: JobRow;
-  /** Nothing where there is no history. */
-  past: JobFigures | undefined | null;
+  /** Null if there is no history store. */
+  figures: JobFigures | undefined | null;
   isSelected: boolean;
   onToggle: (name: string) => void;
 }) {
@@ -131,15 +133,15 @@ const Row = memo(function Row({
       <Table.Td>
         <Group gap={6}>
           <JobStatusBadge status={row.status} />
-          <RowSigns row={row} />
+          <JobRowBadges row={row} />
         </Group>
       </Table.Td>
       <Table.Td>
         <NextFire row={row} />
       </Table.Td>
-      {past !== null && (
+      {figures !== null && (
         <Table.Td>
-          <Sparkline of={past} />
+          <Sparkline of={figures} />
         </Table.Td>
       )}
       <Table.Td className="numeric">{row.shardingTotalCount ?? "–"}</Table.Td>

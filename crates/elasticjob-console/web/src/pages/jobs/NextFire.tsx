@@ -1,12 +1,12 @@
 import { Stack, Text } from "@mantine/core";
 
 import type { JobRow } from "../../api/types";
+import { useNow } from "../../components/now";
+import { Timestamp } from "../../components/Timestamp";
+import { shortTime, toIanaZone, viewerZone } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
-import { useNow } from "../../parts/now";
-import { brief, viewerZone, zoneName } from "../../parts/time";
-import { When } from "../../parts/When";
 
-/** When it is due: how far away, by the viewer's clock, and by the job's own where that differs. */
+/** Next fire: relative, in the viewer's time zone and, if it differs, in the job's. */
 export function NextFire({ row }: { row: JobRow }) {
   const t = useText();
   const locale = useLocale();
@@ -30,17 +30,17 @@ export function NextFire({ row }: { row: JobRow }) {
       </Stack>
     );
   }
-  const own = zoneName(row.timeZone);
+  const own = toIanaZone(row.timeZone);
   const isElsewhere = own !== undefined && own !== viewerZone();
   return (
     <Stack gap={0}>
       <Text size="sm" component="div">
-        <When at={row.nextFireTime} zone={row.timeZone} />{" "}
+        <Timestamp at={row.nextFireTime} zone={row.timeZone} />{" "}
         <Text span size="xs" c="dimmed">
           {new Date(row.nextFireTime).getTime() <= now ? (
             t.jobs.dueNow
           ) : (
-            <When at={row.nextFireTime} zone={row.timeZone} isRelative />
+            <Timestamp at={row.nextFireTime} zone={row.timeZone} isRelative />
           )}
         </Text>
       </Text>
@@ -49,7 +49,7 @@ export function NextFire({ row }: { row: JobRow }) {
         {isElsewhere && (
           <span>
             {" "}
-            · {brief(row.nextFireTime, locale, now, own)} {row.timeZone}
+            · {shortTime(row.nextFireTime, locale, now, own)} {row.timeZone}
           </span>
         )}
       </Text>

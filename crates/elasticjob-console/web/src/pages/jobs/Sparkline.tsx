@@ -1,21 +1,21 @@
-import "../../parts/chart/chart.css";
+import "../../components/chart/chart.css";
 
 import { Text } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 
-import type { JobFigures } from "../../api/history";
-import { useTo } from "../../app/registry";
+import type { JobFigures } from "../../api/types";
+import { useRegistryLink } from "../../app/registry";
+import type { Tone } from "../../components/Badge";
+import { LazyTooltip } from "../../components/LazyTooltip";
 import { useText } from "../../i18n";
-import type { Tone } from "../../parts/Badge";
-import { Hint } from "../../parts/Hint";
 import classes from "./Sparkline.module.css";
-import { bars, counted, HEIGHT, percent, TOTAL } from "./spark";
+import { bars, countByState, HEIGHT, percent, TOTAL_WIDTH } from "./sparklineBars";
 
-/** How its last runs went, and how often a week goes well; leads to them. Drawn anew only when something ran. */
+/** Recent runs and the success rate of a week, linked to the runs. Re-rendered only when a run changes. */
 export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | undefined }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   if (!of) return null;
   if (of.lastRuns.length === 0) {
     return (
@@ -24,26 +24,26 @@ export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | unde
       </Text>
     );
   }
-  const counts = counted(of.lastRuns);
+  const counts = countByState(of.lastRuns);
   const permille = of.figures?.successPermille ?? null;
-  const says = t.jobs.lastRunsSay(of.lastRuns.length, counts);
+  const summary = t.jobs.lastRunsSummary(of.lastRuns.length, counts);
   const rate = permille === null ? null : percent(permille);
   return (
-    <Hint
+    <LazyTooltip
       label={() => (
         <>
-          <div>{says}</div>
-          {rate && <div>{t.jobs.rateSays(rate)}</div>}
+          <div>{summary}</div>
+          {rate && <div>{t.jobs.successRate(rate)}</div>}
         </>
       )}
     >
       <Link
         to={`${to("runs")}?${new URLSearchParams({ job: of.jobName })}`}
         className={classes.spark}
-        aria-label={`${says} ${rate ? t.jobs.rateSays(rate) : ""}`}
+        aria-label={`${summary} ${rate ? t.jobs.successRate(rate) : ""}`}
         data-spark
       >
-        <svg className={classes.bars} width={TOTAL} height={HEIGHT} aria-hidden="true">
+        <svg className={classes.bars} width={TOTAL_WIDTH} height={HEIGHT} aria-hidden="true">
           {bars(of.lastRuns).map((bar) => (
             <path key={bar.runId} d={bar.path} data-state={bar.state} />
           ))}
@@ -54,7 +54,7 @@ export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | unde
           </span>
         )}
       </Link>
-    </Hint>
+    </LazyTooltip>
   );
 });
 

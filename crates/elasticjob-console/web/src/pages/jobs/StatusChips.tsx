@@ -1,13 +1,13 @@
 import { Group, UnstyledButton } from "@mantine/core";
 
 import type { JobStatus } from "../../api/types";
+import { JOB_TONES } from "../../components/statuses";
 import { useText } from "../../i18n";
-import { JOB_TONES } from "../../parts/statuses";
 import classes from "./StatusChips.module.css";
 
 const ORDER: JobStatus[] = ["OK", "SHARDING_FLAG", "DISABLED", "CRASHED"];
 
-/** How many jobs stand how; pressing one shows only those. */
+/** Number of jobs by status; a chip filters the list. */
 export function StatusChips({
   counts,
   chosen,
@@ -18,9 +18,9 @@ export function StatusChips({
   onChange: (status: string) => void;
 }) {
   const t = useText();
-  const wanted = new Set(chosen.split(",").filter(Boolean));
+  const selected = new Set(chosen.split(",").filter(Boolean));
   const toggle = (status: JobStatus) => {
-    const next = new Set(wanted);
+    const next = new Set(selected);
     if (!next.delete(status)) next.add(status);
     onChange([...next].join(","));
   };
@@ -31,7 +31,7 @@ export function StatusChips({
           key={status}
           className={classes.chip}
           data-tone={JOB_TONES[status]}
-          aria-pressed={wanted.has(status)}
+          aria-pressed={selected.has(status)}
           onClick={() => toggle(status)}
         >
           <span className={classes.dot} aria-hidden="true" />

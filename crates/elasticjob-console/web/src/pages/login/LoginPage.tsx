@@ -12,23 +12,18 @@ import {
 } from "@mantine/core";
 import { type FormEvent, useEffect, useState } from "react";
 
-import { ask } from "../../api/client";
-import { asProblem, type Problem } from "../../api/problem";
-import type { Session } from "../../api/types";
+import { request } from "../../api/client";
+import { type Problem, toProblem } from "../../api/problem";
+import type { LoginMethods, Session } from "../../api/types";
 import { LanguageSwitch } from "../../app/LanguageSwitch";
 import { SchemeSwitch } from "../../app/SchemeSwitch";
-import { useDoor } from "../../app/session";
+import { useSessionControl } from "../../app/session";
+import { Icon } from "../../components/Icon";
+import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { ProblemText } from "../../parts/ProblemText";
 
-/** How one can log in, besides with a password. */
-interface Methods {
-  oidc: { label: string; href: string; problem: string | null } | null;
-}
-
-/** Where to go after logging in elsewhere, and how that ended when it was tried. */
-function elsewhere() {
+/** Return path for an OpenID Connect login, and the outcome of a previous attempt. */
+function oidcReturn() {
   const search = new URLSearchParams(location.search);
   const outcome = search.get("oidc");
   search.delete("oidc");
@@ -36,24 +31,24 @@ function elsewhere() {
   return { outcome, to: encodeURIComponent(location.pathname + rest) };
 }
 
-/** The door. The URL stays, so whoever followed a link arrives there. */
+/** The login form. The URL stays, so that the requested page opens after login. */
 export function LoginPage() {
   const t = useText();
-  const { state, enter, look } = useDoor();
+  const { state, logIn, refresh } = useSessionControl();
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const [methods, setMethods] = useState<Methods>({ oidc: null });
-  const { outcome, to } = elsewhere();
+  const [methods, setMethods] = useState<LoginMethods>({ oidc: null });
+  const { outcome, to } = oidcReturn();
 
   useEffect(() => {
     document.title = `${t.login.title} · ElasticJob`;
   }, [t]);
 
   useEffect(() => {
-    // Whoever cannot be told of other ways still has this one.
-    ask<Methods>("GET", "/login/methods").then(setMethods, () => {});
+    // Without an answer, only the password login is offered.
+    request<LoginMethods>("GET", "/login/methods").then(setMethods, () => {});
   }, []);
 
   const submit = async (event: FormEvent) => {
@@ -61,9 +56,9 @@ export function LoginPage() {
     setBusy(true);
     setProblem(null);
     try {
-      enter(await ask<Session>("POST", "/login", { username, password }));
+      logIn(await request<Session>("POST", "/login", { username, password }));
     } catch (error) {
-      setProblem(asProblem(error));
+      setProblem(toProblem(error));
       setBusy(false);
     }
   };
@@ -85,22 +80,24 @@ export function LoginPage() {
         </Group>
         <form className="card" onSubmit={(event) => void submit(event)} aria-label={t.login.title}>
           <Stack p="lg" gap="md">
-            {state.is === "out" && state.wasIn && !problem && (
+            {state.status === "loggedOut" && state.hasExpired && !problem && (
               <Alert color="yellow" variant="light" icon={<Icon name="clock" />}>
-                {t.login.over}
+                {t.login.expired}
               </Alert>
             )}
-            {state.is === "out" && state.isUnreachable && !problem && (
+            {state.status === "loggedOut" && state.isUnreachable && !problem && (
               <Alert color="red" variant="light" icon={<Icon name="alert" />}>
                 <Text size="sm">{t.problems.offline}</Text>
-                <Button mt="xs" size="compact-sm" variant="default" onClick={() => void look()}>
+                <Button mt="xs" size="compact-sm" variant="default" onClick={() => void refresh()}>
                   {t.tryAgain}
                 </Button>
               </Alert>
             )}
             {outcome && !problem && (
               <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />}>
-                <Text size="sm">{t.login.elsewhere[outcome] ?? t.login.elsewhere.failed}</Text>
+                <Text size="sm">
+                  {t.login.oidcOutcomes[outcome] ?? t.login.oidcOutcomes.failed}
+                </Text>
                 {outcome === "unreachable" && methods.oidc?.problem && (
                   <Text size="xs" c="dimmed">
                     {methods.oidc.problem}

@@ -3,18 +3,18 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 
-import { useAct } from "../../api/act";
-import { ask, query } from "../../api/client";
-import { atJob, keys } from "../../api/queries";
-import type { Properties, Stored } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import { useAction } from "../../api/action";
+import { queryString, request } from "../../api/client";
+import { jobPath, queryKeys } from "../../api/queries";
+import type { Properties, StoredConfig } from "../../api/types";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Card } from "../../components/Card";
+import { PageHeader } from "../../components/PageHeader";
+import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { PageHead } from "../../parts/PageHead";
-import { Empty } from "../../parts/states";
 import { ConfigForm } from "../job/config/ConfigForm";
 
-/** What a job of each kind starts from. */
+/** Initial properties by job type. */
 const BASES: Record<string, Properties> = {
   SCRIPT: { props: { "script.command.line": "" } },
   HTTP: { props: { "http.uri": "", "http.method": "GET" } },
@@ -23,21 +23,21 @@ const BASES: Record<string, Properties> = {
 
 export function NewJobPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const navigate = useNavigate();
   const registry = useRegistry();
   const [name, setName] = useState("");
   const [kind, setKind] = useState("SCRIPT");
   const [job] = useDebouncedValue(name.trim(), 300);
   const handler = kind === "RUST" ? undefined : kind;
-  const store = useAct<Properties, Stored>({
-    run: (properties) =>
-      ask("PUT", `${atJob(registry, job)}/config${query({ handler })}`, properties, {
+  const store = useAction<Properties, StoredConfig>({
+    send: (properties) =>
+      request("PUT", `${jobPath(registry, job)}/config${queryString({ handler })}`, properties, {
         "If-None-Match": "*",
       }),
-    done: () => t.newJob.stored(job),
-    touches: [keys.jobs(registry), keys.overview(registry)],
-    after: () => void navigate(to("jobs", job)),
+    successMessage: () => t.newJob.stored(job),
+    invalidates: [queryKeys.jobs(registry), queryKeys.overview(registry)],
+    onSuccess: () => void navigate(to("jobs", job)),
   });
   return (
     <>
@@ -47,7 +47,7 @@ export function NewJobPage() {
         </Anchor>
         <span>{t.newJob.title}</span>
       </Breadcrumbs>
-      <PageHead title={t.newJob.title} about={t.newJob.about} />
+      <PageHeader title={t.newJob.title} about={t.newJob.about} />
       <Card>
         <Grid>
           <Grid.Col span={{ base: 12, sm: 6 }}>
@@ -60,12 +60,12 @@ export function NewJobPage() {
           </Grid.Col>
           <Grid.Col span={{ base: 12, sm: 6 }}>
             <Select
-              label={t.newJob.kind}
-              description={t.newJob.kindAbout}
+              label={t.newJob.type}
+              description={t.newJob.typeAbout}
               allowDeselect={false}
               data={Object.keys(BASES).map((value) => ({
                 value,
-                label: t.newJob.kinds[value] ?? value,
+                label: t.newJob.types[value] ?? value,
               }))}
               value={kind}
               onChange={(value) => setKind(value ?? "SCRIPT")}
@@ -74,7 +74,7 @@ export function NewJobPage() {
         </Grid>
       </Card>
       {job === "" ? (
-        <Empty icon="jobs" title={t.newJob.first} />
+        <EmptyState icon="jobs" title={t.newJob.nameFirst} />
       ) : (
         <div style={{ marginTop: "var(--mantine-spacing-md)" }}>
           <ConfigForm

@@ -3,23 +3,24 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useMemo, useRef } from "react";
 import { useLocation } from "react-router";
 
-import { type Buckets, isWithoutHistory, useBuckets } from "../../api/history";
-import { useRegistry, useTo } from "../../app/registry";
+import { isNoHistoryError, useBuckets } from "../../api/history";
+import type { Buckets } from "../../api/types";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Card } from "../../components/Card";
+import { BarChart } from "../../components/chart/BarChart";
+import { COUNT_STEPS, DURATION_STEPS, type Layer } from "../../components/chart/layers";
+import { timeTicks } from "../../components/chart/ticks";
+import { NoHistory } from "../../components/NoHistory";
+import { EmptyState, ErrorState, Loading } from "../../components/states";
+import { dateTime, formatDuration } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { BarChart } from "../../parts/chart/BarChart";
-import { COUNTS, type Layer, MILLISECONDS } from "../../parts/chart/layers";
-import { timeTicks } from "../../parts/chart/ticks";
-import { NoHistory } from "../../parts/NoHistory";
-import { Empty, Failure, Loading } from "../../parts/states";
-import { duration, stamp } from "../../parts/time";
 import { RANGES, type RangeName } from "./range";
-import { seriesOf, sum } from "./series";
+import { sum, toSeries } from "./series";
 
-/** Where it is shown how late what ran began. */
-export const LATENESS = "lateness";
+/** Fragment id of the start delay chart. */
+export const START_DELAY_ID = "lateness";
 
-/** What ran, how it ended and how late it began, in the time that was chosen. */
+/** Charts of outcomes and start delays in the selected time range. */
 export function Charts({
   range,
   onRange,
@@ -32,12 +33,12 @@ export function Charts({
   const t = useText();
   const { bucketMs, count } = RANGES[range];
   const buckets = useBuckets(useRegistry(), count, bucketMs);
-  const isMissing = isWithoutHistory(buckets.error);
+  const hasNoHistory = isNoHistoryError(buckets.error);
   return (
     <Card
-      title={t.overview.ran}
+      title={t.overview.recentRuns}
       right={
-        !isMissing && (
+        !hasNoHistory && (
           <SegmentedControl
             size="xs"
             aria-label={t.overview.range}
@@ -51,24 +52,24 @@ export function Charts({
         )
       }
     >
-      {isMissing ? (
+      {hasNoHistory ? (
         <NoHistory />
       ) : buckets.isPending ? (
         <Loading rows={5} />
       ) : !buckets.data ? (
-        <Failure error={buckets.error} again={() => void buckets.refetch()} />
+        <ErrorState error={buckets.error} onRetry={() => void buckets.refetch()} />
       ) : buckets.data.items.length === 0 ? (
-        <Empty icon="history" title={t.overview.nothingRan}>
-          {t.overview.nothingRanAbout}
-        </Empty>
+        <EmptyState icon="history" title={t.overview.noRuns}>
+          {t.overview.noRunsAbout}
+        </EmptyState>
       ) : (
-        <Both buckets={buckets.data} range={range} lateAfterMs={lateAfterMs} />
+        <ChartPair buckets={buckets.data} range={range} lateAfterMs={lateAfterMs} />
       )}
     </Card>
   );
 }
 
-function Both({
+function ChartPair({
   buckets,
   range,
   lateAfterMs = Infinity,
@@ -78,19 +79,19 @@ function Both({
   lateAfterMs?: number;
 }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const locale = useLocale();
   const isNarrow = useMediaQuery("(max-width: 48em)");
   const lateChart = useRef<HTMLDivElement>(null);
   const { hash, key } = useLocation();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the same link clicked again has the same hash and another key.
   useEffect(() => {
-    if (hash !== `#${LATENESS}`) return;
+    if (hash !== `#${START_DELAY_ID}`) return;
     lateChart.current?.scrollIntoView({ block: "center" });
     lateChart.current?.focus({ preventScroll: true });
   }, [hash, key]);
   const { count, bucketMs } = RANGES[range];
-  const { from, counts, latest } = useMemo(() => seriesOf(buckets, count), [buckets, count]);
+  const { from, counts, latest } = useMemo(() => toSeries(buckets, count), [buckets, count]);
   const ticks = useMemo(
     () => timeTicks(from, bucketMs, count, isNarrow ? 5 : 8, locale),
     [from, bucketMs, count, isNarrow, locale],
@@ -104,25 +105,25 @@ function Both({
       })),
     [counts, t],
   );
-  const lateness = useMemo<Layer[]>(() => {
+  const delays = useMemo<Layer[]>(() => {
     const only = (isLate: boolean) =>
       latest.map((value) => (value > lateAfterMs === isLate ? value : 0));
     return [
       { tone: "plain", label: t.overview.onTime, values: only(false) },
-      { tone: "late", label: t.overview.tooLate, values: only(true) },
+      { tone: "late", label: t.overview.late, values: only(true) },
     ];
   }, [latest, lateAfterMs, t]);
 
-  const called = (index: number) => stamp(from + index * bucketMs, locale);
-  const runs = (index: number, state?: string) => {
-    const asked = new URLSearchParams({
+  const bucketLabel = (index: number) => dateTime(from + index * bucketMs, locale);
+  const runsLink = (index: number, state?: string) => {
+    const parameters = new URLSearchParams({
       from: new Date(from + index * bucketMs).toISOString(),
       to: new Date(from + (index + 1) * bucketMs).toISOString(),
     });
-    if (state) asked.set("state", state);
-    return `${to("runs")}?${asked}`;
+    if (state) parameters.set("state", state);
+    return `${to("runs")}?${parameters}`;
   };
-  const ran = (index: number) => outcomes.some((layer) => (layer.values[index] ?? 0) > 0);
+  const hasRuns = (index: number) => outcomes.some((layer) => (layer.values[index] ?? 0) > 0);
   const number = (value: number) => value.toLocaleString(locale);
   const most = Math.max(...latest);
   return (
@@ -130,38 +131,41 @@ function Both({
       <Grid.Col span={{ base: 12, lg: 6 }}>
         <BarChart
           title={t.overview.outcomes}
-          says={t.overview.outcomesSay(
+          summary={t.overview.outcomesSummary(
             sum(counts.done),
             sum(counts.failed),
             sum(counts.cancelled),
             sum(counts.running),
           )}
           layers={outcomes}
-          called={called}
-          what={t.charts.from}
+          barLabel={bucketLabel}
+          barHeader={t.charts.from}
           ticks={ticks}
-          steps={COUNTS}
+          steps={COUNT_STEPS}
           format={number}
-          whole={(layer) => number(sum(layer.values))}
-          to={(index) => {
-            if ((counts.failed[index] ?? 0) > 0) return runs(index, "failed");
-            return ran(index) ? runs(index) : null;
+          layerTotal={(layer) => number(sum(layer.values))}
+          linkOf={(index) => {
+            if ((counts.failed[index] ?? 0) > 0) return runsLink(index, "failed");
+            return hasRuns(index) ? runsLink(index) : null;
           }}
         />
       </Grid.Col>
-      <Grid.Col span={{ base: 12, lg: 6 }} id={LATENESS} ref={lateChart} tabIndex={-1}>
+      <Grid.Col span={{ base: 12, lg: 6 }} id={START_DELAY_ID} ref={lateChart} tabIndex={-1}>
         <BarChart
-          title={t.overview.lateness}
-          says={t.overview.latenessSays(duration(most), called(latest.indexOf(most)))}
-          layers={lateness}
-          called={called}
-          what={t.charts.from}
+          title={t.overview.startDelay}
+          summary={t.overview.startDelaySummary(
+            formatDuration(most),
+            bucketLabel(latest.indexOf(most)),
+          )}
+          layers={delays}
+          barLabel={bucketLabel}
+          barHeader={t.charts.from}
           ticks={ticks}
-          steps={MILLISECONDS}
-          format={duration}
-          whole={(layer) => duration(Math.max(...layer.values))}
+          steps={DURATION_STEPS}
+          format={formatDuration}
+          layerTotal={(layer) => formatDuration(Math.max(...layer.values))}
           limit={lateAfterMs}
-          to={(index) => (ran(index) ? runs(index) : null)}
+          linkOf={(index) => (hasRuns(index) ? runsLink(index) : null)}
         />
       </Grid.Col>
     </Grid>

@@ -3,12 +3,12 @@ import { useState } from "react";
 import { Link } from "react-router";
 
 import type { Incident } from "../../api/types";
-import { useTo } from "../../app/registry";
+import { useRegistryLink } from "../../app/registry";
+import { Badge, type Tone } from "../../components/Badge";
+import { JobLink } from "../../components/JobLink";
+import { ServerMessage } from "../../components/ServerMessage";
+import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
-import { JobLink } from "../../parts/JobLink";
-import { Empty } from "../../parts/states";
-import { Told } from "../../parts/Told";
 
 const TONES: Record<Incident["kind"], Tone> = {
   unreadable: "bad",
@@ -22,19 +22,18 @@ const TONES: Record<Incident["kind"], Tone> = {
   misfired: "warn",
 };
 
-/** How many are shown before somebody asks for all. */
-const FIRST = 8;
+const INITIAL_COUNT = 8;
 
-/** What somebody should look at; from each a way to why. */
+/** Problems that need attention, each with a link to its explanation. */
 export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
   const t = useText();
-  const to = useTo();
-  const [shown, setShown] = useState(FIRST);
+  const to = useRegistryLink();
+  const [shown, setShown] = useState(INITIAL_COUNT);
   if (incidents.length === 0) {
     return (
-      <Empty icon="check" title={t.overview.calm}>
-        {t.overview.calmAbout}
-      </Empty>
+      <EmptyState icon="check" title={t.overview.noIncidents}>
+        {t.overview.noIncidentsAbout}
+      </EmptyState>
     );
   }
   return (
@@ -56,11 +55,11 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
               ml="auto"
               to={to("jobs", incident.jobName, "explain")}
             >
-              {t.overview.why}
+              {t.overview.explain}
             </Anchor>
           </Group>
-          <Told
-            says={t.overview.says(incident.kind, incident.message)}
+          <ServerMessage
+            text={t.overview.describe(incident.kind, incident.message)}
             message={incident.message}
           />
         </Box>
@@ -68,7 +67,7 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
       {total > incidents.length && (
         <Box component="li" px="md" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
           <Text size="sm" c="var(--warn)">
-            {t.overview.cut(incidents.length, total)}
+            {t.overview.truncated(incidents.length, total)}
           </Text>
         </Box>
       )}

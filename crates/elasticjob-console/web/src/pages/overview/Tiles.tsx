@@ -3,110 +3,120 @@ import { Link } from "react-router";
 
 import { useForecast } from "../../api/queries";
 import type { Overview } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import type { Tone } from "../../components/Badge";
 import { useLocale, useText } from "../../i18n";
-import type { Tone } from "../../parts/Badge";
-import { LATENESS } from "./Charts";
+import { START_DELAY_ID } from "./Charts";
 import { RANGES, type RangeName } from "./range";
 import classes from "./Tiles.module.css";
 
 interface Tile {
   label: string;
-  /** Unknown, if there is no history. */
+  /** Undefined if there is no history store. */
   value: number | undefined;
   to: string;
-  /** Its tone when it is not zero. */
+  /** Tone if the value is not zero. */
   tone?: Tone;
   about?: string;
 }
 
-/** A registry in numbers; each leads to what it counts. First what goes on, then what there is. */
-export function Tiles({ seen, range }: { seen: Overview; range: RangeName }) {
+/** Figures of a registry, each linked to what it counts: first activity, then inventory. */
+export function Tiles({ overview, range }: { overview: Overview; range: RangeName }) {
   return (
     <>
-      <Now seen={seen} range={range} />
-      <There seen={seen} />
+      <ActivityTiles overview={overview} range={range} />
+      <InventoryTiles overview={overview} />
     </>
   );
 }
 
-/** What goes on, and what went wrong in the time that was chosen. */
-function Now({ seen, range }: { seen: Overview; range: RangeName }) {
+/** Current activity, and failures in the selected time range. */
+function ActivityTiles({ overview, range }: { overview: Overview; range: RangeName }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const registry = useRegistry();
   const due = useForecast(registry, 1, 48).data?.counts.reduce((sum, count) => sum + count, 0);
-  const past = seen.lastHours ?? undefined;
+  const figures = overview.lastHours ?? undefined;
   const { hours, bucketMs } = RANGES[range];
-  // From a round time on, so that a link stays the same while one looks at it.
-  const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
+  // Rounded to the bucket, so that links stay stable while the page is open.
+  const until = Math.floor(new Date(overview.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
   const from = new Date(until - hours * 3_600_000).toISOString();
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
-  const missing = past ? undefined : t.history.missing(registry);
+  const noHistory = figures ? undefined : t.history.noHistory(registry);
   const tiles: Tile[] = [
     { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {
       label: t.overview.tiles.running,
-      value: seen.runningCount,
+      value: overview.runningCount,
       to: `${to("jobs")}?q=${encodeURIComponent("is:running")}`,
       tone: "busy",
     },
     {
       label: t.overview.tiles.late,
-      value: past?.late,
-      // How late each was is seen there, and each piece leads to its runs: a list cannot be narrowed to what was late.
-      to: `?${new URLSearchParams({ range })}#${LATENESS}`,
+      value: figures?.late,
+      // The runs list has no filter for late runs; the chart shows each delay, and its bars link to the runs.
+      to: `?${new URLSearchParams({ range })}#${START_DELAY_ID}`,
       tone: "warn",
-      about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
+      about: noHistory ?? t.overview.lateAbout((figures?.lateAfterMs ?? 0) / 1_000, since),
     },
     {
       label: t.overview.tiles.failed,
-      value: past?.failed,
+      value: figures?.failed,
       to: `${to("runs")}?${new URLSearchParams({ state: "failed", from })}`,
       tone: "bad",
-      about: missing ?? t.overview.ofRuns(past?.runs ?? 0, since),
+      about: noHistory ?? t.overview.ofRuns(figures?.runs ?? 0, since),
     },
     {
       label: t.overview.tiles.missed,
-      value: past?.missed,
+      value: figures?.missed,
       to: `${to("history", "missed")}?${new URLSearchParams({ from })}`,
       tone: "bad",
-      about: missing ?? t.overview.missedAbout(since),
+      about: noHistory ?? t.overview.missedAbout(since),
     },
   ];
   return (
     <div className={classes.tiles}>
       {tiles.map((tile) => (
-        <Shown key={tile.label} tile={tile} />
+        <TileLink key={tile.label} tile={tile} />
       ))}
     </div>
   );
 }
 
-/** What there is, and how it stands. */
-function There({ seen }: { seen: Overview }) {
+/** Counts of jobs, shards, instances and servers, and of jobs by status. */
+function InventoryTiles({ overview }: { overview: Overview }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const search = (text: string) => `${to("jobs")}?q=${encodeURIComponent(text)}`;
   const status = (name: string) => `${to("jobs")}?status=${name}`;
   const names = t.overview.tiles;
   const tiles: Tile[] = [
-    { label: names.jobs, value: seen.jobCount, to: to("jobs") },
-    { label: names.shards, value: seen.shardCount, to: to("jobs") },
-    { label: names.instances, value: seen.instanceCount, to: to("instances") },
-    { label: names.servers, value: seen.serverCount, to: to("servers") },
-    { label: names.crashed, value: seen.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
+    { label: names.jobs, value: overview.jobCount, to: to("jobs") },
+    { label: names.shards, value: overview.shardCount, to: to("jobs") },
+    { label: names.instances, value: overview.instanceCount, to: to("instances") },
+    { label: names.servers, value: overview.serverCount, to: to("servers") },
+    { label: names.crashed, value: overview.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
     {
       label: names.waiting,
-      value: seen.waitingForFailoverCount,
+      value: overview.waitingForFailoverCount,
       to: search("is:waiting"),
       tone: "bad",
     },
-    { label: names.misfired, value: seen.misfiredCount, to: search("is:misfired"), tone: "warn" },
-    { label: names.disabled, value: seen.statuses.DISABLED, to: status("DISABLED"), tone: "off" },
+    {
+      label: names.misfired,
+      value: overview.misfiredCount,
+      to: search("is:misfired"),
+      tone: "warn",
+    },
+    {
+      label: names.disabled,
+      value: overview.statuses.DISABLED,
+      to: status("DISABLED"),
+      tone: "off",
+    },
     {
       label: names.unreadable,
-      value: seen.unreadableCount,
+      value: overview.unreadableCount,
       to: search("is:unreadable"),
       tone: "bad",
     },
@@ -114,13 +124,13 @@ function There({ seen }: { seen: Overview }) {
   return (
     <div className={classes.facts}>
       {tiles.map((tile) => (
-        <Shown key={tile.label} tile={tile} />
+        <TileLink key={tile.label} tile={tile} />
       ))}
     </div>
   );
 }
 
-function Shown({ tile }: { tile: Tile }) {
+function TileLink({ tile }: { tile: Tile }) {
   const locale = useLocale();
   const { label, value, to, tone, about } = tile;
   return (

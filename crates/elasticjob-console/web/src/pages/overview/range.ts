@@ -2,7 +2,7 @@ import { useSearchParams } from "react-router";
 
 const MINUTE = 60_000;
 
-/** How far back one may look, and in which pieces. */
+/** Time ranges and their buckets. */
 export const RANGES = {
   "1h": { hours: 1, bucketMs: MINUTE, count: 60 },
   "6h": { hours: 6, bucketMs: 5 * MINUTE, count: 72 },
@@ -14,12 +14,12 @@ export type RangeName = keyof typeof RANGES;
 
 export const isRange = (text: string | null): text is RangeName => text !== null && text in RANGES;
 
-/** It stands in the URL, so that a colleague sees the same. */
+/** The selected range, stored in the URL so that a link shows the same page. */
 export function useRange(): [RangeName, (name: RangeName) => void] {
   const [params, setParams] = useSearchParams();
-  const said = params.get("range");
+  const parameter = params.get("range");
   return [
-    isRange(said) ? said : "1h",
+    isRange(parameter) ? parameter : "1h",
     (name) => setParams(name === "1h" ? {} : { range: name }, { replace: true }),
   ];
 }

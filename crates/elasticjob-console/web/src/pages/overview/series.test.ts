@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import type { Buckets, Outcome } from "../../api/history";
-import { seriesOf } from "./series";
+import type { Buckets, RunState } from "../../api/types";
+import { toSeries } from "./series";
 
-const item = (minute: number, state: Outcome, runs: number, latestMs: number | null) => ({
+const item = (minute: number, state: RunState, runs: number, latestMs: number | null) => ({
   from: `2026-11-15T17:0${minute}:00Z`,
   state,
   runs,
@@ -11,7 +11,7 @@ const item = (minute: number, state: Outcome, runs: number, latestMs: number | n
   latestMs,
 });
 
-test("pieces stand where they belong, the empty ones too", () => {
+test("buckets are placed by time, and gaps are zero", () => {
   const buckets: Buckets = {
     from: "2026-11-15T17:00:00Z",
     to: "2026-11-15T17:02:30Z",
@@ -19,7 +19,7 @@ test("pieces stand where they belong, the empty ones too", () => {
     items: [item(0, "done", 3, 12), item(0, "failed", 1, 90), item(2, "running", 2, null)],
   };
 
-  const series = seriesOf(buckets, 3);
+  const series = toSeries(buckets, 3);
 
   expect(series.counts.done).toEqual([3, 0, 0]);
   expect(series.counts.failed).toEqual([1, 0, 0]);
@@ -27,7 +27,7 @@ test("pieces stand where they belong, the empty ones too", () => {
   expect(series.latest).toEqual([90, 0, 0]);
 });
 
-test("what began after the question changes nothing", () => {
+test("a bucket after the requested range is ignored", () => {
   const buckets: Buckets = {
     from: "2026-11-15T17:00:00Z",
     to: "2026-11-15T17:01:01Z",
@@ -35,5 +35,5 @@ test("what began after the question changes nothing", () => {
     items: [item(1, "done", 3, 12)],
   };
 
-  expect(seriesOf(buckets, 1).counts.done).toEqual([0]);
+  expect(toSeries(buckets, 1).counts.done).toEqual([0]);
 });

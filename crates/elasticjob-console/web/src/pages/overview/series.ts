@@ -1,25 +1,25 @@
-import type { Buckets, Outcome } from "../../api/history";
+import type { Buckets, RunState } from "../../api/types";
 
 export interface Series {
-  /** When the first piece begins. */
+  /** Start of the first bucket (ms since the epoch). */
   from: number;
-  counts: Record<Outcome, number[]>;
-  /** How late the latest run of each piece began. */
+  counts: Record<RunState, number[]>;
+  /** Longest start delay (ms) in each bucket. */
   latest: number[];
 }
 
-/** Pieces of time without gaps, out of those in which something ran. */
-export function seriesOf({ from, bucketMs, items }: Buckets, count: number): Series {
+/** Fills the gaps: the server sends only buckets with runs. */
+export function toSeries({ from, bucketMs, items }: Buckets, count: number): Series {
   const start = Date.parse(from ?? "");
   const none = () => Array.from({ length: count }, () => 0);
   const counts = { done: none(), failed: none(), cancelled: none(), running: none() };
   const latest = none();
   for (const item of items) {
-    const place = Math.round((Date.parse(item.from) - start) / bucketMs);
-    // Time goes on while an answer is under way.
-    if (place < 0 || place >= count) continue;
-    counts[item.state][place] = (counts[item.state][place] ?? 0) + item.runs;
-    latest[place] = Math.max(latest[place] ?? 0, item.latestMs ?? 0);
+    const index = Math.round((Date.parse(item.from) - start) / bucketMs);
+    // A bucket may start after the request was sent.
+    if (index < 0 || index >= count) continue;
+    counts[item.state][index] = (counts[item.state][index] ?? 0) + item.runs;
+    latest[index] = Math.max(latest[index] ?? 0, item.latestMs ?? 0);
   }
   return { from: start, counts, latest };
 }

@@ -1,52 +1,57 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { HISTORIES, type History, useHistories } from "../../api/histories";
-import { keys, useRegistries } from "../../api/queries";
-import { rules, useSession } from "../../app/session";
+import { HISTORIES_KEY, useHistories } from "../../api/histories";
+import { queryKeys, useRegistries } from "../../api/queries";
+import type { HistoryStore } from "../../api/types";
+import { isAdmin, useSession } from "../../app/session";
+import { Badge } from "../../components/Badge";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { AddHistory } from "./AddHistory";
-import { Places } from "./Places";
+import { AddHistoryDialog } from "./AddHistoryDialog";
+import { ConnectionList } from "./ConnectionList";
 
-/** Where what ran is kept, for each registry. */
+/** The history store of each registry. */
 export function HistoriesPage() {
   const t = useText();
   const session = useSession();
   const histories = useHistories();
   const registries = useRegistries();
-  const known = new Set(histories.data?.map(({ registry }) => registry));
-  const without = registries.data?.map(({ name }) => name).filter((name) => !known.has(name)) ?? [];
+  const registriesWithHistory = new Set(histories.data?.map(({ registry }) => registry));
+  const registriesWithoutHistory =
+    registries.data?.map(({ name }) => name).filter((name) => !registriesWithHistory.has(name)) ??
+    [];
   return (
-    <Places
+    <ConnectionList
       tab="histories"
       title={t.histories.title}
-      words={t.histories}
-      asked={histories}
+      texts={t.histories}
+      query={histories}
       nameOf={(each) => each.registry}
-      touches={(registry) => [HISTORIES, keys.of(registry)]}
-      mayAdd={rules(session) && session.canAddHistories}
-      isFull={without.length === 0}
-      adding={(close) => <AddHistory without={without} onClose={close} />}
+      invalidates={(registry) => [HISTORIES_KEY, queryKeys.of(registry)]}
+      canAdd={isAdmin(session) && session.canAddHistories}
+      isAddDisabled={registriesWithoutHistory.length === 0}
+      addDialog={(close) => (
+        <AddHistoryDialog registries={registriesWithoutHistory} onClose={close} />
+      )}
       width={560}
       columns={[
         {
-          head: t.histories.registry,
+          header: t.histories.registry,
           cell: (each) => (
             <Link className="name" to={`/r/${encodeURIComponent(each.registry)}/history`}>
               {each.registry}
             </Link>
           ),
         },
-        { head: t.registries.state, cell: (each) => <HistoryState history={each} /> },
+        { header: t.registries.state, cell: (each) => <HistoryState history={each} /> },
         {
-          head: t.registries.url,
+          header: t.registries.url,
           isWide: true,
           className: "mono wrap",
           cell: (each) => each.url,
         },
         {
-          head: t.histories.from,
+          header: t.histories.from,
           cell: (each) => (each.isAdded ? t.histories.addedHere : t.histories.configured),
         },
       ]}
@@ -54,7 +59,7 @@ export function HistoriesPage() {
   );
 }
 
-function HistoryState({ history }: { history: History }) {
+function HistoryState({ history }: { history: HistoryStore }) {
   const t = useText();
   if (history.problem) {
     return (

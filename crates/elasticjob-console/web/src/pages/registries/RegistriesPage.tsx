@@ -1,30 +1,30 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { keys, useRegistries } from "../../api/queries";
-import { rules, useSession } from "../../app/session";
+import { queryKeys, useRegistries } from "../../api/queries";
+import { isAdmin, useSession } from "../../app/session";
 import { useText } from "../../i18n";
-import { AddRegistry } from "./AddRegistry";
-import { Places } from "./Places";
+import { AddRegistryDialog } from "./AddRegistryDialog";
+import { ConnectionList } from "./ConnectionList";
 import { RegistryState } from "./RegistryState";
 
 export function RegistriesPage() {
   const t = useText();
   const session = useSession();
   return (
-    <Places
+    <ConnectionList
       tab="registries"
       title={t.nav.registries}
-      words={t.registries}
-      asked={useRegistries()}
+      texts={t.registries}
+      query={useRegistries()}
       nameOf={(each) => each.name}
-      touches={() => [keys.registries]}
-      mayAdd={rules(session) && session.canAddRegistries}
-      adding={(close) => <AddRegistry onClose={close} />}
+      invalidates={() => [queryKeys.registries]}
+      canAdd={isAdmin(session) && session.canAddRegistries}
+      addDialog={(close) => <AddRegistryDialog onClose={close} />}
       width={640}
       columns={[
         {
-          head: t.registries.name,
+          header: t.registries.name,
           cell: (each) => (
             <Link className="name" to={`/r/${encodeURIComponent(each.name)}`}>
               {each.name}
@@ -32,7 +32,7 @@ export function RegistriesPage() {
           ),
         },
         {
-          head: t.registries.state,
+          header: t.registries.state,
           cell: (each) => (
             <>
               <RegistryState state={each.state} />
@@ -45,13 +45,13 @@ export function RegistriesPage() {
           ),
         },
         {
-          head: t.registries.url,
+          header: t.registries.url,
           isWide: true,
           className: "mono wrap",
           cell: (each) => each.url,
         },
-        { head: t.registries.jobs, className: "numeric", cell: (each) => each.jobCount ?? "–" },
-        { head: t.registries.role, cell: (each) => t.roles[each.role] },
+        { header: t.registries.jobs, className: "numeric", cell: (each) => each.jobCount ?? "–" },
+        { header: t.registries.role, cell: (each) => t.roles[each.role] },
       ]}
     />
   );

@@ -1,6 +1,6 @@
 import type { Registry } from "../../api/types";
+import { Badge, type Tone } from "../../components/Badge";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
 
 const TONES: Record<Registry["state"], Tone> = {
   idle: "off",

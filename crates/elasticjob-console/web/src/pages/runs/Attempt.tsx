@@ -1,12 +1,12 @@
 import { Text } from "@mantine/core";
 
+import type { Execution } from "../../api/types";
+import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
+import { Timestamp } from "../../components/Timestamp";
+import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { Fact, Facts } from "../../parts/Facts";
-import { duration } from "../../parts/time";
-import { When } from "../../parts/When";
-import type { Execution } from "./api";
 
-/** Why there was an attempt, and the how-manieth it was. */
+/** Reason and number of an attempt. */
 export function AttemptReason({ attempt }: { attempt: Execution }) {
   const t = useText();
   const { reason, executionSource } = attempt;
@@ -25,7 +25,7 @@ export function AttemptReason({ attempt }: { attempt: Execution }) {
   );
 }
 
-/** Why it failed, in few words. */
+/** First line of the failure cause. */
 export function AttemptCause({ attempt }: { attempt: Execution }) {
   if (!attempt.failureCause) return null;
   return (
@@ -35,7 +35,7 @@ export function AttemptCause({ attempt }: { attempt: Execution }) {
   );
 }
 
-/** Everything else that is known of it. */
+/** Failure cause and details of an attempt. */
 export function AttemptDetail({ attempt }: { attempt: Execution }) {
   const t = useText();
   return (
@@ -53,23 +53,23 @@ export function AttemptDetail({ attempt }: { attempt: Execution }) {
           {attempt.failureCause}
         </Text>
       )}
-      <Facts>
-        <Fact word={t.runs.started}>
-          <When at={attempt.startTime} />
-        </Fact>
-        <Fact word={t.history.ended}>
-          <When at={attempt.completeTime} />
-        </Fact>
-        <Fact word={t.runs.late}>
-          {attempt.latenessMs !== null && duration(attempt.latenessMs)}
-        </Fact>
-        <Fact word={t.instances.name}>{attempt.instance}</Fact>
-        <Fact word={t.history.hostname}>{attempt.hostname}</Fact>
-        <Fact word={t.history.token}>{attempt.token}</Fact>
-        <Fact word={t.history.runId}>{attempt.runId}</Fact>
-        <Fact word={t.history.taskId}>{attempt.taskId}</Fact>
-        <Fact word={t.history.traceId}>{attempt.traceId}</Fact>
-      </Facts>
+      <DescriptionList>
+        <DescriptionItem term={t.runs.started}>
+          <Timestamp at={attempt.startTime} />
+        </DescriptionItem>
+        <DescriptionItem term={t.history.ended}>
+          <Timestamp at={attempt.completeTime} />
+        </DescriptionItem>
+        <DescriptionItem term={t.runs.startDelay}>
+          {attempt.latenessMs !== null && formatDuration(attempt.latenessMs)}
+        </DescriptionItem>
+        <DescriptionItem term={t.instances.name}>{attempt.instance}</DescriptionItem>
+        <DescriptionItem term={t.history.hostname}>{attempt.hostname}</DescriptionItem>
+        <DescriptionItem term={t.history.token}>{attempt.token}</DescriptionItem>
+        <DescriptionItem term={t.history.runId}>{attempt.runId}</DescriptionItem>
+        <DescriptionItem term={t.history.taskId}>{attempt.taskId}</DescriptionItem>
+        <DescriptionItem term={t.history.traceId}>{attempt.traceId}</DescriptionItem>
+      </DescriptionList>
     </>
   );
 }

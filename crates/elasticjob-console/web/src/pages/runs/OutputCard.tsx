@@ -2,53 +2,54 @@ import { Box, Button, CopyButton, Group, Select, Text } from "@mantine/core";
 import { memo, type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 
+import type { OutputLine } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { Badge, type Tone } from "../../components/Badge";
+import { Card } from "../../components/Card";
+import { Icon } from "../../components/Icon";
+import { Loading } from "../../components/states";
+import { timeOfDay } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
-import { Card } from "../../parts/Card";
-import { Icon } from "../../parts/Icon";
-import { Loading } from "../../parts/states";
-import { clock } from "../../parts/time";
 import classes from "./OutputCard.module.css";
-import { type Line, type Listening, plain, useOutput } from "./output";
+import { type StreamState, stripAnsi, useOutput } from "./output";
 
-const TONES: Record<Listening, Tone> = {
+const TONES: Record<StreamState, Tone> = {
   connecting: "off",
   live: "busy",
   lost: "warn",
   ended: "off",
 };
-/** So near to the end counts as the end. */
-const NEAR = 24;
+/** Distance (px) from the end that still counts as the end. */
+const END_TOLERANCE = 24;
 
-/** What a run says, while it says it. */
+/** Live output of a run. */
 export function OutputCard({ runId, shards }: { runId: string; shards: number[] }) {
   const t = useText();
   const [params, setParams] = useSearchParams();
   const shard = params.get("shard") ?? "";
-  const { lines, left, listening } = useOutput(useRegistry(), runId, shard);
+  const { lines, omitted, streamState } = useOutput(useRegistry(), runId, shard);
   const box = useRef<HTMLElement>(null);
   const [isFollowing, setFollowing] = useState(true);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: more lines make the box higher, and its end is followed.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new lines make the box higher, and the view follows its end.
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
-  const scrolled = (event: UIEvent<HTMLElement>) => {
+  const onScroll = (event: UIEvent<HTMLElement>) => {
     const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
-    setFollowing(scrollHeight - scrollTop - clientHeight < NEAR);
+    setFollowing(scrollHeight - scrollTop - clientHeight < END_TOLERANCE);
   };
   return (
     <Card
       title={t.runs.output}
       right={
         <Group gap="xs">
-          <span aria-live="polite" data-listening={listening}>
-            <Badge tone={TONES[listening]} isAlive={listening === "live"}>
-              {t.history.listening[listening]}
+          <span aria-live="polite" data-stream-state={streamState}>
+            <Badge tone={TONES[streamState]} isAlive={streamState === "live"}>
+              {t.history.streamStates[streamState]}
             </Badge>
           </span>
           {lines.length > 0 && (
-            <CopyButton value={lines.map((line) => plain(line.text)).join("\n")}>
+            <CopyButton value={lines.map((line) => stripAnsi(line.text)).join("\n")}>
               {({ copied, copy }) => (
                 <Button
                   variant="default"
@@ -77,11 +78,11 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
       }
     >
       {lines.length === 0 ? (
-        listening === "connecting" ? (
+        streamState === "connecting" ? (
           <Loading rows={3} />
         ) : (
           <Text size="sm" c="dimmed">
-            {listening === "ended" ? t.runs.silent : t.history.waiting}
+            {streamState === "ended" ? t.runs.noOutput : t.history.noOutputYet}
           </Text>
         )
       ) : (
@@ -90,18 +91,18 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
             ref={box}
             className={classes.lines}
             aria-label={t.runs.output}
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by those who scroll with the keyboard.
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scroll area must be reachable by keyboard.
             tabIndex={0}
-            onScroll={scrolled}
+            onScroll={onScroll}
           >
-            {left > 0 && (
+            {omitted > 0 && (
               <Text size="xs" c="dimmed" px="xs">
-                {t.history.leftOut(left)}
+                {t.history.omittedLines(omitted)}
               </Text>
             )}
             {lines.map((line, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added at the end; with those left out the index is the number of the line.
-              <OneLine key={left + index} line={line} isOfAll={shard === ""} />
+              // biome-ignore lint/suspicious/noArrayIndexKey: lines are only appended; with the omitted ones the index is the line number.
+              <OutputRow key={omitted + index} line={line} hasShard={shard === ""} />
             ))}
           </section>
           {!isFollowing && (
@@ -111,7 +112,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
               leftSection={<Icon name="down" />}
               onClick={() => setFollowing(true)}
             >
-              {t.history.follow}
+              {t.history.toEnd}
             </Button>
           )}
         </Box>
@@ -120,13 +121,19 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   );
 }
 
-const OneLine = memo(function OneLine({ line, isOfAll }: { line: Line; isOfAll: boolean }) {
+const OutputRow = memo(function OutputRow({
+  line,
+  hasShard,
+}: {
+  line: OutputLine;
+  hasShard: boolean;
+}) {
   const locale = useLocale();
   return (
     <div className={classes.line} data-stream={line.stream.toLowerCase()}>
-      <span className={classes.at}>{line.at ? clock(line.at, locale) : ""}</span>
-      {isOfAll && <span className={classes.item}>{line.shardingItem}</span>}
-      <span className={classes.text}>{plain(line.text)}</span>
+      <span className={classes.at}>{line.at ? timeOfDay(line.at, locale) : ""}</span>
+      {hasShard && <span className={classes.item}>{line.shardingItem}</span>}
+      <span className={classes.text}>{stripAnsi(line.text)}</span>
     </div>
   );
 });

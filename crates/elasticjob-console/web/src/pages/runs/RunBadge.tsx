@@ -1,8 +1,8 @@
-import type { HistoryState } from "../../api/history";
+import type { AttemptState } from "../../api/types";
+import { Badge, type Tone } from "../../components/Badge";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
 
-export const STATE_TONES: Record<HistoryState, Tone> = {
+export const STATE_TONES: Record<AttemptState, Tone> = {
   running: "busy",
   done: "ok",
   failed: "bad",
@@ -12,7 +12,7 @@ export const STATE_TONES: Record<HistoryState, Tone> = {
   lost: "bad",
 };
 
-export function RunBadge({ state }: { state: HistoryState }) {
+export function RunBadge({ state }: { state: AttemptState }) {
   return (
     <Badge tone={STATE_TONES[state] ?? "off"} isAlive={state === "running"}>
       {useText().runs.states[state] ?? state}

@@ -2,24 +2,24 @@ import { Anchor, Breadcrumbs, Button, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 
-import { asProblem } from "../../api/problem";
+import { toProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
-import type { JobDetails } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import type { JobDetails, RunDetails } from "../../api/types";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Card } from "../../components/Card";
+import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
+import { Icon } from "../../components/Icon";
+import { JobLink } from "../../components/JobLink";
+import { NoHistory } from "../../components/NoHistory";
+import { PageHeader } from "../../components/PageHeader";
+import { RequireRole } from "../../components/RequireRole";
+import { EmptyState, ErrorState, Loading } from "../../components/states";
+import { Timestamp } from "../../components/Timestamp";
+import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { Allowed } from "../../parts/Allowed";
-import { Card } from "../../parts/Card";
-import { Fact, Facts } from "../../parts/Facts";
-import { Icon } from "../../parts/Icon";
-import { JobLink } from "../../parts/JobLink";
-import { NoHistory } from "../../parts/NoHistory";
-import { PageHead } from "../../parts/PageHead";
-import { Empty, Failure, Loading } from "../../parts/states";
-import { duration } from "../../parts/time";
-import { When } from "../../parts/When";
-import { useJobActs } from "../job/acts";
-import { Trigger } from "../job/Trigger";
-import { type RunDetails, useRun } from "./api";
+import { useJobActions } from "../job/actions";
+import { TriggerDialog } from "../job/TriggerDialog";
+import { useRun } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
 import { TimelineCard } from "./TimelineCard";
@@ -27,10 +27,10 @@ import { TracesCard } from "./TracesCard";
 
 export function RunPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const { run: runId = "" } = useParams();
   const run = useRun(useRegistry(), runId);
-  const code = run.isError ? asProblem(run.error).code : "";
+  const code = run.isError ? toProblem(run.error).code : "";
   return (
     <>
       <Breadcrumbs mb={6} fz="sm">
@@ -40,40 +40,40 @@ export function RunPage() {
         <span className="wrap">{runId}</span>
       </Breadcrumbs>
       {run.data ? (
-        <Found run={run.data} />
+        <RunView run={run.data} />
       ) : run.isPending ? (
         <Loading />
       ) : code === "noHistory" ? (
         <NoHistory />
       ) : code === "notFound" ? (
-        <Empty icon="clock" title={t.history.notYet}>
-          {t.history.notYetAbout}
-        </Empty>
+        <EmptyState icon="clock" title={t.history.notRecorded}>
+          {t.history.notRecordedAbout}
+        </EmptyState>
       ) : (
-        <Failure error={run.error} again={() => void run.refetch()} />
+        <ErrorState error={run.error} onRetry={() => void run.refetch()} />
       )}
     </>
   );
 }
 
-function Found({ run }: { run: RunDetails }) {
+function RunView({ run }: { run: RunDetails }) {
   const t = useText();
   const job = useJob(useRegistry(), run.jobName);
   return (
     <>
-      <PageHead
+      <PageHeader
         title={t.runs.title(run.jobName)}
         badge={<RunBadge state={run.state} />}
         about={
           <>
-            <JobLink name={run.jobName} /> · {t.runs.sources[run.source] ?? run.source}
+            <JobLink name={run.jobName} /> · {t.runs.reasons[run.source] ?? run.source}
             {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
-            <When at={run.startedAt ?? run.dueAt} />
+            <Timestamp at={run.startedAt ?? run.dueAt} />
           </>
         }
       >
-        <Acts run={run} job={job.data} />
-      </PageHead>
+        <RunActions run={run} job={job.data} />
+      </PageHeader>
       <Stack gap="md">
         {run.failure && (
           <Card title={t.runs.failure}>
@@ -83,26 +83,38 @@ function Found({ run }: { run: RunDetails }) {
           </Card>
         )}
         <Card>
-          <Facts>
-            <Fact word={t.history.due}>{run.dueAt && <When at={run.dueAt} />}</Fact>
-            <Fact word={t.runs.started}>
-              <When at={run.startedAt} />
-            </Fact>
-            <Fact word={t.history.ended}>{run.endedAt && <When at={run.endedAt} />}</Fact>
-            <Fact word={t.runs.took}>{run.durationMs !== null && duration(run.durationMs)}</Fact>
-            <Fact word={t.runs.late}>{run.latenessMs !== null && duration(run.latenessMs)}</Fact>
-            <Fact word={t.runs.shards}>
+          <DescriptionList>
+            <DescriptionItem term={t.history.due}>
+              {run.dueAt && <Timestamp at={run.dueAt} />}
+            </DescriptionItem>
+            <DescriptionItem term={t.runs.started}>
+              <Timestamp at={run.startedAt} />
+            </DescriptionItem>
+            <DescriptionItem term={t.history.ended}>
+              {run.endedAt && <Timestamp at={run.endedAt} />}
+            </DescriptionItem>
+            <DescriptionItem term={t.runs.duration}>
+              {run.durationMs !== null && formatDuration(run.durationMs)}
+            </DescriptionItem>
+            <DescriptionItem term={t.runs.startDelay}>
+              {run.latenessMs !== null && formatDuration(run.latenessMs)}
+            </DescriptionItem>
+            <DescriptionItem term={t.runs.shards}>
               {`${run.done} / ${run.shardingTotalCount ?? run.shards}`}
-            </Fact>
-            <Fact word={t.history.failedShards}>{run.failed > 0 && run.failed}</Fact>
-            <Fact word={t.runs.attempts}>{run.attempts}</Fact>
-            <Fact word={t.runs.source}>{t.runs.sources[run.source] ?? run.source}</Fact>
-            <Fact word={t.history.triggeredBy}>{run.triggeredBy}</Fact>
-            <Fact word={t.history.parameter}>{run.parameter}</Fact>
-            <Fact word={t.history.traceId}>
+            </DescriptionItem>
+            <DescriptionItem term={t.history.failedShards}>
+              {run.failed > 0 && run.failed}
+            </DescriptionItem>
+            <DescriptionItem term={t.runs.attempts}>{run.attempts}</DescriptionItem>
+            <DescriptionItem term={t.runs.reason}>
+              {t.runs.reasons[run.source] ?? run.source}
+            </DescriptionItem>
+            <DescriptionItem term={t.history.triggeredBy}>{run.triggeredBy}</DescriptionItem>
+            <DescriptionItem term={t.history.parameter}>{run.parameter}</DescriptionItem>
+            <DescriptionItem term={t.history.traceId}>
               {run.traceId && <span className="mono">{run.traceId}</span>}
-            </Fact>
-          </Facts>
+            </DescriptionItem>
+          </DescriptionList>
         </Card>
         <TimelineCard attempts={run.executions} known={job.data?.instanceList} />
         <TracesCard run={run} />
@@ -112,56 +124,56 @@ function Found({ run }: { run: RunDetails }) {
   );
 }
 
-/** What can be done about a run: stop it, or run again what failed. */
-function Acts({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
+/** Cancels a running run, or retries the failed shards of an ended one. */
+function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
   const t = useText();
-  const acts = useJobActs(run.jobName);
+  const actions = useJobActions(run.jobName);
   const [isOpen, setOpen] = useState(false);
   const failed = run.items
     .filter(({ state }) => state !== "done" && state !== "running")
     .map(({ item }) => item);
   if (run.state === "running") {
     return (
-      <Allowed needs="operator">
+      <RequireRole minimum="operator">
         {(isRefused) => (
           <Button
             variant="default"
             leftSection={<Icon name="stop" />}
             disabled={isRefused}
-            loading={acts.cancel.isPending}
-            onClick={() => acts.cancel.mutate({ run: run.runId })}
+            loading={actions.cancel.isPending}
+            onClick={() => actions.cancel.mutate({ run: run.runId })}
           >
             {t.history.cancel}
           </Button>
         )}
-      </Allowed>
+      </RequireRole>
     );
   }
   if (failed.length === 0) return null;
   return (
     <>
-      <Allowed needs="operator">
+      <RequireRole minimum="operator">
         {(isRefused) => (
           <Button
             variant="default"
             leftSection={<Icon name="play" />}
-            // A job that is gone cannot run.
+            // A removed job cannot run.
             disabled={isRefused || !job}
             onClick={() => setOpen(true)}
           >
-            {t.history.again(failed.length)}
+            {t.history.retry(failed.length)}
           </Button>
         )}
-      </Allowed>
+      </RequireRole>
       {isOpen && job && (
-        <Again run={run} job={job} failed={failed} onClose={() => setOpen(false)} />
+        <RetryDialog run={run} job={job} failed={failed} onClose={() => setOpen(false)} />
       )}
     </>
   );
 }
 
-/** What failed, run again as it ran: the same shards, for the same time, with the same parameter where that is known. */
-function Again({
+/** Triggers the failed shards again with the same logical time and, if recorded, the same parameter. */
+function RetryDialog({
   run,
   job,
   failed,
@@ -173,17 +185,17 @@ function Again({
   onClose: () => void;
 }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const navigate = useNavigate();
   const { parameter } = run;
-  // What was due by itself had the job's own parameter.
+  // A scheduled run had the job parameter.
   const isUnknown = run.source === "trigger" && parameter === undefined;
   return (
-    <Trigger
+    <TriggerDialog
       job={job}
-      first={{ shards: failed, at: run.dueAt ?? undefined, parameter: parameter ?? undefined }}
+      initial={{ shards: failed, at: run.dueAt ?? undefined, parameter: parameter ?? undefined }}
       note={isUnknown ? t.history.parameterUnknown : undefined}
-      onDone={({ runId }) => void navigate(to("runs", runId))}
+      onTriggered={({ runId }) => void navigate(to("runs", runId))}
       onClose={onClose}
     />
   );

@@ -1,21 +1,21 @@
 import { Box, Text } from "@mantine/core";
 
-import type { Run } from "../../api/history";
+import type { Run } from "../../api/types";
 import { useRegistry } from "../../app/registry";
+import { CursorList } from "../../components/CursorList";
+import { DataTable } from "../../components/DataTable";
+import { FilterBar } from "../../components/FilterBar";
+import { useFilters } from "../../components/filters";
+import { JobLink } from "../../components/JobLink";
+import { PageHeader } from "../../components/PageHeader";
+import { RunTimeLink } from "../../components/RunTimeLink";
+import { SelectFilter } from "../../components/SelectFilter";
+import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { ChoiceField } from "../../parts/ChoiceField";
-import { DataTable } from "../../parts/DataTable";
-import { FilterBar } from "../../parts/FilterBar";
-import { useFilters } from "../../parts/filters";
-import { JobLink } from "../../parts/JobLink";
-import { ListedBack } from "../../parts/ListedBack";
-import { PageHead } from "../../parts/PageHead";
-import { RunTime } from "../../parts/RunTime";
-import { duration } from "../../parts/time";
 import { useRuns } from "./api";
 import { RunBadge } from "./RunBadge";
 
-/** What ran, the newest first. */
+/** All runs, newest first. */
 export function RunsPage() {
   const t = useText();
   const registry = useRegistry();
@@ -23,33 +23,33 @@ export function RunsPage() {
   const runs = useRuns(registry, filters);
   return (
     <>
-      <PageHead title={t.nav.runs} about={t.runs.about} />
+      <PageHeader title={t.nav.runs} about={t.runs.about} />
       <Box className="card">
         <FilterBar filters={filters}>
-          <ChoiceField
+          <SelectFilter
             filters={filters}
             name="state"
             label={t.runs.state}
             choices={["running", "done", "failed", "cancelled"]}
-            words={t.runs.states}
+            labels={t.runs.states}
           />
-          <ChoiceField
+          <SelectFilter
             filters={filters}
             name="source"
-            label={t.runs.source}
+            label={t.runs.reason}
             choices={["schedule", "trigger"]}
-            words={t.runs.sources}
+            labels={t.runs.reasons}
           />
         </FilterBar>
-        <ListedBack asked={runs} filters={filters} none={t.runs.none}>
-          {(items) => <Rows runs={items} />}
-        </ListedBack>
+        <CursorList query={runs} filters={filters} emptyTitle={t.runs.none}>
+          {(items) => <RunTable runs={items} />}
+        </CursorList>
       </Box>
     </>
   );
 }
 
-function Rows({ runs }: { runs: Run[] }) {
+function RunTable({ runs }: { runs: Run[] }) {
   const t = useText();
   return (
     <DataTable
@@ -57,14 +57,14 @@ function Rows({ runs }: { runs: Run[] }) {
       width={820}
       rows={runs}
       keyOf={(run) => run.runId}
-      marks={(run) => ({ "data-run": run.runId, "data-job": run.jobName })}
+      attributes={(run) => ({ "data-run": run.runId, "data-job": run.jobName })}
       columns={[
         {
-          head: t.runs.started,
-          cell: (run) => <RunTime runId={run.runId} at={run.startedAt ?? run.dueAt} />,
+          header: t.runs.started,
+          cell: (run) => <RunTimeLink runId={run.runId} at={run.startedAt ?? run.dueAt} />,
         },
         {
-          head: t.runs.job,
+          header: t.runs.job,
           isTitle: true,
           cell: (run) => (
             <>
@@ -77,27 +77,27 @@ function Rows({ runs }: { runs: Run[] }) {
             </>
           ),
         },
-        { head: t.runs.state, cell: (run) => <RunBadge state={run.state} /> },
+        { header: t.runs.state, cell: (run) => <RunBadge state={run.state} /> },
         {
-          head: t.runs.shards,
+          header: t.runs.shards,
           className: "numeric",
           cell: (run) => `${run.done}/${run.shards}`,
         },
         {
-          head: t.runs.took,
+          header: t.runs.duration,
           className: "numeric",
-          cell: (run) => (run.durationMs === null ? "–" : duration(run.durationMs)),
+          cell: (run) => (run.durationMs === null ? "–" : formatDuration(run.durationMs)),
         },
         {
-          head: t.runs.late,
+          header: t.runs.startDelay,
           className: "numeric",
-          cell: (run) => (run.latenessMs === null ? "–" : duration(run.latenessMs)),
+          cell: (run) => (run.latenessMs === null ? "–" : formatDuration(run.latenessMs)),
         },
         {
-          head: t.runs.source,
+          header: t.runs.reason,
           cell: (run) => (
             <>
-              {t.runs.sources[run.source] ?? run.source}
+              {t.runs.reasons[run.source] ?? run.source}
               {run.triggeredBy && ` · ${run.triggeredBy}`}
             </>
           ),

@@ -2,27 +2,27 @@ import { Button, Group, Text, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 
-import type { Instance } from "../../api/types";
+import type { Execution, Instance } from "../../api/types";
+import { Card } from "../../components/Card";
+import { DataTable } from "../../components/DataTable";
+import { InstanceName } from "../../components/InstanceName";
+import { useNow } from "../../components/now";
+import { EmptyState } from "../../components/states";
+import { formatDuration, shortTime } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
-import { Card } from "../../parts/Card";
-import { DataTable } from "../../parts/DataTable";
-import { InstanceName } from "../../parts/InstanceName";
-import { useNow } from "../../parts/now";
-import { Empty } from "../../parts/states";
-import { brief, duration } from "../../parts/time";
 import { AttemptCause, AttemptDetail, AttemptReason } from "./Attempt";
-import { type Execution, stateOf } from "./api";
+import { stateOf } from "./api";
 import { RunBadge, STATE_TONES } from "./RunBadge";
 import classes from "./TimelineCard.module.css";
-import { type Bar, FEW, timelineOf } from "./timeline";
+import { type Bar, INITIAL_LIMIT, toTimeline } from "./timeline";
 
-/** Every attempt of every shard: who had it, why, for how long, and how it ended. */
+/** Every attempt of every shard: instance, reason, duration and outcome. */
 export function TimelineCard({ attempts, known }: { attempts: Execution[]; known?: Instance[] }) {
   const t = useText();
   const locale = useLocale();
   const now = useNow();
-  const [most, setMost] = useState(FEW);
-  const { bars, from, lengthMs, left } = timelineOf(attempts, now, most);
+  const [limit, setLimit] = useState(INITIAL_LIMIT);
+  const { bars, from, lengthMs, omitted } = toTimeline(attempts, now, limit);
   return (
     <Card
       title={t.history.timeline}
@@ -30,26 +30,26 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
       right={
         from !== null && (
           <Text size="xs" c="dimmed" className="numeric">
-            {t.history.scale(brief(from, locale, now), duration(lengthMs))}
+            {t.history.timelineScale(shortTime(from, locale, now), formatDuration(lengthMs))}
           </Text>
         )
       }
     >
       {bars.length === 0 ? (
-        <Empty icon="clock" title={t.history.noAttempts}>
+        <EmptyState icon="clock" title={t.history.noAttempts}>
           {t.history.noAttemptsAbout}
-        </Empty>
+        </EmptyState>
       ) : (
         <DataTable
           label={t.history.timeline}
           width={820}
           rows={bars}
           keyOf={({ attempt }) => attempt.id}
-          marks={({ attempt }) => ({ "data-attempt": attempt.shardingItem })}
+          attributes={({ attempt }) => ({ "data-attempt": attempt.shardingItem })}
           detail={({ attempt }) => <AttemptDetail attempt={attempt} />}
           columns={[
             {
-              head: t.shards.item,
+              header: t.shards.item,
               width: 76,
               className: "numeric",
               cell: ({ attempt: { shardingItem } }) => (
@@ -67,17 +67,17 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
               ),
             },
             {
-              head: t.runs.state,
+              header: t.runs.state,
               width: 120,
               cell: ({ attempt }) => <RunBadge state={stateOf(attempt)} />,
             },
             {
-              head: t.history.reason,
+              header: t.history.reason,
               width: 150,
               cell: ({ attempt }) => <AttemptReason attempt={attempt} />,
             },
             {
-              head: t.shards.owner,
+              header: t.shards.owner,
               cell: ({ attempt }) => (
                 <>
                   {attempt.instance ? (
@@ -94,24 +94,24 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
               ),
             },
             {
-              head: t.history.along,
+              header: t.history.timelineColumn,
               isWide: true,
               width: 320,
-              cell: (bar) => <Along bar={bar} known={known} />,
+              cell: (bar) => <TimelineBar bar={bar} known={known} />,
             },
             {
-              head: t.runs.took,
+              header: t.runs.duration,
               width: 96,
               className: "numeric",
-              cell: ({ tookMs }) => (tookMs === null ? "–" : duration(tookMs)),
+              cell: ({ tookMs }) => (tookMs === null ? "–" : formatDuration(tookMs)),
             },
           ]}
         />
       )}
-      {left > 0 && (
+      {omitted > 0 && (
         <Group justify="center" p="sm">
-          <Button variant="default" size="compact-sm" onClick={() => setMost(Infinity)}>
-            {t.history.moreAttempts(left)}
+          <Button variant="default" size="compact-sm" onClick={() => setLimit(Infinity)}>
+            {t.history.moreAttempts(omitted)}
           </Button>
         </Group>
       )}
@@ -119,18 +119,18 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
   );
 }
 
-function Along({ bar, known }: { bar: Bar; known?: Instance[] }) {
+function TimelineBar({ bar, known }: { bar: Bar; known?: Instance[] }) {
   const t = useText();
   const locale = useLocale();
   const now = useNow();
   const { attempt } = bar;
   const state = stateOf(attempt);
-  const who = known?.find((each) => each.instanceId === attempt.instance)?.labels?.name;
+  const name = known?.find((each) => each.instanceId === attempt.instance)?.labels?.name;
   const label = [
-    attempt.startTime && brief(attempt.startTime, locale, now),
+    attempt.startTime && shortTime(attempt.startTime, locale, now),
     t.runs.states[state] ?? state,
-    bar.tookMs !== null && duration(bar.tookMs),
-    who ?? attempt.instance,
+    bar.tookMs !== null && formatDuration(bar.tookMs),
+    name ?? attempt.instance,
   ]
     .filter(Boolean)
     .join(" · ");

@@ -1,20 +1,19 @@
 import { Anchor } from "@mantine/core";
 import { Link } from "react-router";
 
-import { query } from "../../api/client";
-import { useTo } from "../../app/registry";
+import { queryString } from "../../api/client";
+import type { RunDetails } from "../../api/types";
+import { useRegistryLink } from "../../app/registry";
+import { Card } from "../../components/Card";
 import { useText } from "../../i18n";
-import { Card } from "../../parts/Card";
 import { TraceTable } from "../history/Traces";
-import type { RunDetails } from "./api";
 
-/** How many are shown here. */
-const FEW = 50;
+const MAX_TRACES = 50;
 
-/** What instances said of their parts of a run, the newest first. */
+/** Status changes of a run, newest first. */
 export function TracesCard({ run }: { run: RunDetails }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   if (run.traces.length === 0) return null;
   const newest = [...run.traces].sort((a, b) => at(b.creationTime) - at(a.creationTime));
   return (
@@ -25,13 +24,13 @@ export function TracesCard({ run }: { run: RunDetails }) {
         <Anchor
           component={Link}
           size="sm"
-          to={`${to("history", "traces")}${query({ job: run.jobName })}`}
+          to={`${to("history", "traces")}${queryString({ job: run.jobName })}`}
         >
           {t.history.allTraces}
         </Anchor>
       }
     >
-      <TraceTable rows={newest.slice(0, FEW)} isOfOne />
+      <TraceTable rows={newest.slice(0, MAX_TRACES)} isSingleRun />
     </Card>
   );
 }

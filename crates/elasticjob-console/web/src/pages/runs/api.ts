@@ -1,90 +1,53 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, query } from "../../api/client";
-import type { HistoryState, Run, RunItem } from "../../api/history";
-import { asProblem } from "../../api/problem";
-import { atRegistry, keys } from "../../api/queries";
-import type { Narrowing } from "../../parts/filters";
+import { queryString, request } from "../../api/client";
+import { toProblem } from "../../api/problem";
+import { queryKeys, registryPath } from "../../api/queries";
+import type { AttemptState, Execution, Run, RunDetails } from "../../api/types";
+import type { ListFilters } from "../../components/filters";
 
-/** An attempt of a shard. */
-export interface Execution {
-  id: string;
-  jobName: string;
-  runId: string | null;
-  taskId: string;
-  hostname: string;
-  ip: string;
-  shardingItem: number;
-  executionSource: string;
-  success: boolean;
-  outcome: HistoryState | null;
-  failureCause: string | null;
-  startTime: string | null;
-  completeTime: string | null;
-  durationMs: number | null;
-  latenessMs: number | null;
-  attempt: number | null;
-  reason: string | null;
-  /** Text: it is beyond what numbers are exact to here. */
-  token: string | null;
-  instance: string | null;
-  traceId: string | null;
-}
-
-/** An instance's part of a run changed its state. */
-export interface Trace {
-  id: string;
-  jobName: string;
-  runId: string | null;
-  originalTaskId: string;
-  taskId: string;
-  slaveId: string;
-  executionType: string;
-  shardingItems: string;
-  state: string;
-  message: string;
-  creationTime: string | null;
-}
-
-export interface RunDetails extends Run {
-  items: RunItem[];
-  executions: Execution[];
-  traces: Trace[];
-}
-
-/** How an attempt stands; the ancestor says only whether it succeeded. */
-export function stateOf(attempt: Execution): HistoryState {
+/** State of an attempt. Records of Java ElasticJob have no outcome, only whether the attempt succeeded. */
+export function stateOf(attempt: Execution): AttemptState {
   if (attempt.outcome) return attempt.outcome;
   if (attempt.success) return "done";
   return attempt.completeTime || attempt.failureCause ? "failed" : "running";
 }
 
-/** A run's id as one segment of a path: a tilde for its slash, which not every proxy lets through. */
-export const segmentOf = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
+/** A run id as one path segment: its slash becomes a tilde, because some proxies reject encoded slashes. */
+export const runSegment = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
 
-export const atRun = (registry: string, runId: string) =>
-  `${atRegistry(registry)}/runs/${segmentOf(runId)}`;
+export const runPath = (registry: string, runId: string) =>
+  `${registryPath(registry)}/runs/${runSegment(runId)}`;
 
-export const useRuns = (registry: string, filters: Narrowing) =>
+/** A page of a list of history, newest rows first. */
+export const useHistoryPage = <Row>(
+  registry: string,
+  list: "runs" | "executions" | "traces",
+  filters: ListFilters,
+) =>
   useQuery({
-    queryKey: [...keys.runs(registry), filters.key, filters.after],
+    queryKey: [...queryKeys.of(registry), list, filters.key, filters.after],
     queryFn: () =>
-      ask<{ items: Run[]; next: string | null }>(
+      request<{ items: Row[]; next: string | null }>(
         "GET",
-        `${atRegistry(registry)}/runs${query({ ...filters.asked(), after: filters.after })}`,
+        `${registryPath(registry)}/${list}${queryString({ ...filters.toQuery(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
+    // Older pages do not change.
     refetchInterval: filters.after ? false : 5_000,
   });
 
+export const useRuns = (registry: string, filters: ListFilters) =>
+  useHistoryPage<Run>(registry, "runs", filters);
+
 export const useRun = (registry: string, runId: string) =>
   useQuery({
-    queryKey: keys.run(registry, runId),
-    queryFn: () => ask<RunDetails>("GET", atRun(registry, runId)),
+    queryKey: queryKeys.run(registry, runId),
+    queryFn: () => request<RunDetails>("GET", runPath(registry, runId)),
     retry: false,
     refetchInterval: ({ state }) => {
-      // What was just triggered is recorded a moment later.
-      if (state.error && asProblem(state.error).code === "notFound") return 2_000;
+      // A run that was just triggered is recorded with a delay.
+      if (state.error && toProblem(state.error).code === "notFound") return 2_000;
       return state.data?.state === "running" ? 2_000 : 15_000;
     },
   });

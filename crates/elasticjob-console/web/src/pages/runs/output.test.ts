@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 
-import { type Line, MOST, NOTHING, plain, withLines } from "./output";
+import type { OutputLine } from "../../api/types";
+import { appendLines, MAX_LINES, NO_OUTPUT, stripAnsi } from "./output";
 
-const line = (text: string): Line => ({
+const line = (text: string): OutputLine => ({
   shardingItem: 0,
   attemptId: "a",
   at: null,
@@ -10,17 +11,17 @@ const line = (text: string): Line => ({
   text,
 });
 
-test("of very much output the end is kept, and what is left out is counted", () => {
-  const many = Array.from({ length: MOST }, (_, number) => line(String(number)));
+test("the oldest lines are dropped and counted", () => {
+  const many = Array.from({ length: MAX_LINES }, (_, number) => line(String(number)));
 
-  const printed = withLines(withLines(NOTHING, many), [line("last"), line("very last")]);
+  const printed = appendLines(appendLines(NO_OUTPUT, many), [line("last"), line("very last")]);
 
-  expect(printed.lines).toHaveLength(MOST);
+  expect(printed.lines).toHaveLength(MAX_LINES);
   expect(printed.lines.at(-1)?.text).toBe("very last");
   expect(printed.lines[0]?.text).toBe("2");
-  expect(printed.left).toBe(2);
+  expect(printed.omitted).toBe(2);
 });
 
-test("what colours a terminal is not shown", () => {
-  expect(plain("\u001b[31mred\u001b[0m and \u001b[1;32mgreen")).toBe("red and green");
+test("ANSI escape sequences are removed", () => {
+  expect(stripAnsi("\u001b[31mred\u001b[0m and \u001b[1;32mgreen")).toBe("red and green");
 });

@@ -1,69 +1,62 @@
 import { useEffect, useState } from "react";
 
-import { query } from "../../api/client";
-import { listen } from "../../api/stream";
-import { atRun } from "./api";
+import { queryString } from "../../api/client";
+import { openStream } from "../../api/eventStream";
+import type { OutputLine } from "../../api/types";
+import { runPath } from "./api";
 
-export interface Line {
-  shardingItem: number;
-  attemptId: string;
-  at: string | null;
-  stream: string;
-  text: string;
+export interface Output {
+  lines: OutputLine[];
+  /** Number of earlier lines that were dropped. */
+  omitted: number;
 }
 
-export interface Printed {
-  lines: Line[];
-  /** How many earlier ones are no longer shown. */
-  left: number;
-}
+/** Lines that a page keeps. */
+export const MAX_LINES = 5_000;
 
-/** How many lines a page shows. */
-export const MOST = 5_000;
+export const NO_OUTPUT: Output = { lines: [], omitted: 0 };
 
-export const NOTHING: Printed = { lines: [], left: 0 };
-
-/** What was printed, and more of it; of very much the end is kept. */
-export function withLines(before: Printed, more: Line[]): Printed {
+/** Appends lines and drops the oldest beyond the limit. */
+export function appendLines(before: Output, more: OutputLine[]): Output {
   const all = [...before.lines, ...more];
-  const over = Math.max(0, all.length - MOST);
-  return { lines: over > 0 ? all.slice(over) : all, left: before.left + over };
+  const over = Math.max(0, all.length - MAX_LINES);
+  return { lines: over > 0 ? all.slice(over) : all, omitted: before.omitted + over };
 }
 
-/** What colours a terminal is no use here. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what colours a terminal begins with this character.
-export const plain = (text: string) => text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "");
+/** Removes ANSI escape sequences. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: ANSI escape sequences start with this character.
+export const stripAnsi = (text: string) => text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "");
 
-export type Listening = "connecting" | "live" | "lost" | "ended";
+export type StreamState = "connecting" | "live" | "lost" | "ended";
 
-/** What a run prints, as it prints it; `shard` for that of one alone. */
+/** Streams the output of a run, or of one shard of it. */
 export function useOutput(registry: string, runId: string, shard: string) {
-  const [printed, setPrinted] = useState<Printed>(NOTHING);
-  const [listening, setListening] = useState<Listening>("connecting");
+  const [printed, setPrinted] = useState<Output>(NO_OUTPUT);
+  const [streamState, setStreamState] = useState<StreamState>("connecting");
   useEffect(() => {
-    // After an interruption it is told from the beginning again.
-    let isAnew = false;
-    setPrinted(NOTHING);
-    setListening("connecting");
-    const end = listen(`${atRun(registry, runId)}/output/events${query({ shard })}`, {
-      on: {
+    // After an interruption the server sends the output from the start again.
+    let isRestarted = false;
+    setPrinted(NO_OUTPUT);
+    setStreamState("connecting");
+    const end = openStream(`${runPath(registry, runId)}/output/events${queryString({ shard })}`, {
+      onEvent: {
         lines: (data) => {
-          const before = isAnew ? () => NOTHING : (known: Printed) => known;
-          isAnew = false;
-          setPrinted((known) => withLines(before(known), data as Line[]));
+          const before = isRestarted ? () => NO_OUTPUT : (known: Output) => known;
+          isRestarted = false;
+          setPrinted((known) => appendLines(before(known), data as OutputLine[]));
         },
         end: () => {
           end();
-          setListening("ended");
+          setStreamState("ended");
         },
       },
-      opened: () => {
-        isAnew = true;
-        setListening("live");
+      onOpen: () => {
+        isRestarted = true;
+        setStreamState("live");
       },
-      lost: () => setListening("lost"),
+      onLost: () => setStreamState("lost"),
     });
     return end;
   }, [registry, runId, shard]);
-  return { ...printed, listening };
+  return { ...printed, streamState };
 }

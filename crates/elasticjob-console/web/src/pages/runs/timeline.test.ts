@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import type { Execution } from "./api";
-import { timelineOf } from "./timeline";
+import type { Execution } from "../../api/types";
+import { toTimeline } from "./timeline";
 
 const NOW = Date.parse("2026-11-15T12:00:10Z");
 
@@ -31,9 +31,9 @@ function attempt(item: number, number: number, start: number, end: number | null
   };
 }
 
-test("attempts stand by shard, along the time of the run", () => {
+test("attempts are ordered by shard and positioned by time", () => {
   const lost: Execution = { ...attempt(1, 1, 0, 4), success: false, outcome: "lost" };
-  const { bars, lengthMs } = timelineOf([attempt(1, 2, 4, 8), attempt(0, 1, 0, 2), lost], NOW);
+  const { bars, lengthMs } = toTimeline([attempt(1, 2, 4, 8), attempt(0, 1, 0, 2), lost], NOW);
 
   expect(lengthMs).toBe(8_000);
   expect(bars.map((bar) => [bar.attempt.id, bar.left, bar.width])).toEqual([
@@ -43,23 +43,23 @@ test("attempts stand by shard, along the time of the run", () => {
   ]);
 });
 
-test("what runs reaches to now", () => {
-  const { bars, lengthMs } = timelineOf([attempt(0, 1, 0, null)], NOW);
+test("the bar of a running attempt ends now", () => {
+  const { bars, lengthMs } = toTimeline([attempt(0, 1, 0, null)], NOW);
 
   expect(lengthMs).toBe(10_000);
   expect(bars[0]).toMatchObject({ left: 0, width: 100, tookMs: 10_000 });
 });
 
-test("of very many attempts those that did not end well are among the few that are shown", () => {
+test("unsuccessful attempts are shown first if the number is limited", () => {
   const failed: Execution = { ...attempt(3, 1, 0, 1), success: false, outcome: "failed" };
   const many = [attempt(0, 1, 0, 1), attempt(1, 1, 0, 1), attempt(2, 1, 0, 1), failed];
 
-  const { bars, left } = timelineOf(many, NOW, 2);
+  const { bars, omitted } = toTimeline(many, NOW, 2);
 
   expect(bars.map((bar) => bar.attempt.shardingItem)).toEqual([0, 3]);
-  expect(left).toBe(2);
+  expect(omitted).toBe(2);
 });
 
-test("a run of which nothing is known has no bars", () => {
-  expect(timelineOf([], NOW).bars).toEqual([]);
+test("a run without attempts has no bars", () => {
+  expect(toTimeline([], NOW).bars).toEqual([]);
 });

@@ -1,8 +1,9 @@
-import { type Execution, stateOf } from "./api";
+import type { Execution } from "../../api/types";
+import { stateOf } from "./api";
 
 export interface Bar {
   attempt: Execution;
-  /** Of the run's whole time, in percent. */
+  /** Position and width in percent of the run's duration. */
   left: number;
   width: number;
   tookMs: number | null;
@@ -10,18 +11,16 @@ export interface Bar {
 
 export interface Timeline {
   bars: Bar[];
-  /** From when, and how long. */
   from: number | null;
   lengthMs: number;
-  /** How many attempts are not among the bars. */
-  left: number;
+  /** Number of attempts without a bar. */
+  omitted: number;
 }
 
-/** How many attempts are shown at first. */
-export const FEW = 100;
+export const INITIAL_LIMIT = 100;
 
-/** The attempts of a run, shard by shard, along its time; of very many first those that did not end well. */
-export function timelineOf(attempts: Execution[], now: number, most = FEW): Timeline {
+/** Attempts of a run by shard and time. If there are more than `limit`, unsuccessful attempts come first. */
+export function toTimeline(attempts: Execution[], now: number, limit = INITIAL_LIMIT): Timeline {
   const starts = attempts.flatMap(({ startTime }) => (startTime ? [Date.parse(startTime)] : []));
   const from = starts.length > 0 ? Math.min(...starts) : null;
   const endOf = (attempt: Execution) => {
@@ -32,9 +31,9 @@ export function timelineOf(attempts: Execution[], now: number, most = FEW): Time
   const to = Math.max(from ?? 0, ...attempts.map(endOf));
   const lengthMs = Math.max(1, to - (from ?? to));
   const chosen =
-    attempts.length <= most
+    attempts.length <= limit
       ? attempts
-      : [...attempts].sort((a, b) => rank(a) - rank(b)).slice(0, most);
+      : [...attempts].sort((a, b) => rank(a) - rank(b)).slice(0, limit);
   const bars = chosen
     .map((attempt): Bar => {
       const start = attempt.startTime ? Date.parse(attempt.startTime) : (from ?? to);
@@ -52,7 +51,7 @@ export function timelineOf(attempts: Execution[], now: number, most = FEW): Time
         a.left - b.left ||
         (a.attempt.attempt ?? 0) - (b.attempt.attempt ?? 0),
     );
-  return { bars, from, lengthMs, left: attempts.length - chosen.length };
+  return { bars, from, lengthMs, omitted: attempts.length - chosen.length };
 }
 
 const rank = (attempt: Execution) => {

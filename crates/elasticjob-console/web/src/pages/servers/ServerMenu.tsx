@@ -1,12 +1,12 @@
 import { useState } from "react";
 
-import { useMay } from "../../app/registry";
+import { useHasRole } from "../../app/registry";
+import { RowMenu } from "../../components/RowMenu";
 import { useText } from "../../i18n";
-import { RowMenu } from "../../parts/RowMenu";
-import { type ServerAct, useServerActs } from "./acts";
-import { ServerConfirm } from "./ServerConfirm";
+import { type ServerAction, useServerActions } from "./actions";
+import { ServerActionDialog } from "./ServerActionDialog";
 
-/** What can be done to a server; with a job, to that job there. */
+/** Menu with the actions for a server, or for one job on it. */
 export function ServerMenu({
   server,
   job,
@@ -21,51 +21,51 @@ export function ServerMenu({
   onRemoved?: () => void;
 }) {
   const t = useText();
-  const maySteer = useMay("operator");
-  const mayRule = useMay("admin");
-  const acts = useServerActs(server);
-  const [asks, setAsks] = useState<Exclude<ServerAct, "enable"> | null>(null);
+  const isOperator = useHasRole("operator");
+  const isAdmin = useHasRole("admin");
+  const actions = useServerActions(server);
+  const [confirming, setConfirming] = useState<Exclude<ServerAction, "enable"> | null>(null);
   return (
     <>
       <RowMenu
         label={t.servers.actionsOf(job ?? server)}
-        acts={[
+        actions={[
           {
-            label: t.servers.acts.enable,
+            label: t.servers.actions.enable,
             icon: "check",
-            isRefused: !maySteer,
-            onClick: () => acts.enable.mutate({ job }),
+            isDisabled: !isOperator,
+            onClick: () => actions.enable.mutate({ job }),
           },
           {
-            label: t.servers.acts.disable,
+            label: t.servers.actions.disable,
             icon: "pause",
-            isRefused: !maySteer,
-            onClick: () => setAsks("disable"),
+            isDisabled: !isOperator,
+            onClick: () => setConfirming("disable"),
           },
           {
-            label: t.servers.acts.shutdown,
+            label: t.servers.actions.shutdown,
             icon: "power",
-            isRefused: !maySteer,
-            onClick: () => setAsks("shutdown"),
+            isDisabled: !isOperator,
+            onClick: () => setConfirming("shutdown"),
           },
           {
-            label: instances > 0 ? t.servers.removeLater : t.servers.acts.remove,
+            label: instances > 0 ? t.servers.removeWhenEmpty : t.servers.actions.remove,
             icon: "trash",
-            isApart: true,
-            isRefused: !mayRule || instances > 0,
-            onClick: () => setAsks("remove"),
+            isSeparated: true,
+            isDisabled: !isAdmin || instances > 0,
+            onClick: () => setConfirming("remove"),
           },
         ]}
       />
-      {asks && (
-        <ServerConfirm
+      {confirming && (
+        <ServerActionDialog
           server={server}
           job={job}
           jobs={jobs}
           instances={instances}
-          act={asks}
-          onDone={asks === "remove" ? onRemoved : undefined}
-          onClose={() => setAsks(null)}
+          action={confirming}
+          onDone={confirming === "remove" ? onRemoved : undefined}
+          onClose={() => setConfirming(null)}
         />
       )}
     </>

@@ -2,28 +2,28 @@ import { Anchor, Breadcrumbs } from "@mantine/core";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { useInstances, useServer } from "../../api/queries";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Badge } from "../../components/Badge";
+import { Card } from "../../components/Card";
+import { DataTable } from "../../components/DataTable";
+import { InstanceName } from "../../components/InstanceName";
+import { JobLink } from "../../components/JobLink";
+import { PageHeader } from "../../components/PageHeader";
+import { ErrorState, Loading } from "../../components/states";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { Card } from "../../parts/Card";
-import { DataTable } from "../../parts/DataTable";
-import { InstanceName } from "../../parts/InstanceName";
-import { JobLink } from "../../parts/JobLink";
-import { PageHead } from "../../parts/PageHead";
-import { Failure, Loading } from "../../parts/states";
 import { ServerMenu } from "./ServerMenu";
 import { ServerBadge } from "./ServersPage";
 
 export function ServerPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const navigate = useNavigate();
   const registry = useRegistry();
   const { server: address = "" } = useParams();
   const server = useServer(registry, address);
   const instances = useInstances(registry, address, 1);
   const known = instances.data?.items.flatMap((each) => each.detail ?? []);
-  const seen = server.data;
+  const data = server.data;
   return (
     <>
       <Breadcrumbs mb={6} fz="sm">
@@ -32,45 +32,45 @@ export function ServerPage() {
         </Anchor>
         <span>{address}</span>
       </Breadcrumbs>
-      <PageHead
+      <PageHeader
         title={address}
-        about={seen && t.servers.has(seen.instances.length, seen.jobNames.length)}
+        about={data && t.servers.summary(data.instances.length, data.jobNames.length)}
         badge={
-          seen && (
+          data && (
             <ServerBadge
-              jobs={seen.jobNames.length}
-              disabled={seen.disabledJobsNum}
-              instances={seen.instances.length}
+              jobs={data.jobNames.length}
+              disabled={data.disabledJobsNum}
+              instances={data.instances.length}
             />
           )
         }
       >
-        {seen && (
+        {data && (
           <ServerMenu
             server={address}
-            jobs={seen.jobNames.length}
-            instances={seen.instances.length}
+            jobs={data.jobNames.length}
+            instances={data.instances.length}
             onRemoved={() => void navigate(to("servers"))}
           />
         )}
-      </PageHead>
+      </PageHeader>
       {server.isPending ? (
         <Loading />
-      ) : !seen ? (
-        <Failure error={server.error} again={() => void server.refetch()} />
+      ) : !data ? (
+        <ErrorState error={server.error} onRetry={() => void server.refetch()} />
       ) : (
         <Card title={t.servers.jobs} isFlush>
           <DataTable
             label={t.servers.jobs}
-            rows={seen.jobList}
+            rows={data.jobList}
             keyOf={(job) => job.jobName}
             columns={[
               {
-                head: t.jobs.name,
+                header: t.jobs.name,
                 cell: (job) => <JobLink name={job.jobName} />,
               },
               {
-                head: t.servers.status,
+                header: t.servers.status,
                 cell: (job) => (
                   <Badge tone={job.status === "ENABLED" ? "ok" : "off"}>
                     {t.servers.statuses[job.status]}
@@ -78,7 +78,7 @@ export function ServerPage() {
                 ),
               },
               {
-                head: t.servers.instances,
+                header: t.servers.instances,
                 cell: (job) => (
                   <>
                     {job.instances.map((id, index) => (
@@ -92,7 +92,7 @@ export function ServerPage() {
                 ),
               },
               {
-                head: t.jobs.actions,
+                header: t.jobs.actions,
                 isActions: true,
                 width: 44,
                 cell: (job) => (

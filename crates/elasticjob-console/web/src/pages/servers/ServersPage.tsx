@@ -2,25 +2,25 @@ import { Text } from "@mantine/core";
 import { Link } from "react-router";
 
 import { useServers } from "../../api/queries";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import { Badge } from "../../components/Badge";
+import { DataTable } from "../../components/DataTable";
+import { useListParams } from "../../components/listParams";
+import { PagedList } from "../../components/PagedList";
+import { PageHeader } from "../../components/PageHeader";
 import { useText } from "../../i18n";
-import { Badge } from "../../parts/Badge";
-import { DataTable } from "../../parts/DataTable";
-import { ListedPages } from "../../parts/ListedPages";
-import { useListParams } from "../../parts/listParams";
-import { PageHead } from "../../parts/PageHead";
 import { ServerMenu } from "./ServerMenu";
 
 export function ServersPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const registry = useRegistry();
   const params = useListParams();
   const servers = useServers(registry, params.search, params.page);
   return (
     <>
-      <PageHead title={t.nav.servers} about={t.servers.about} />
-      <ListedPages asked={servers} params={params} icon="server" words={t.servers}>
+      <PageHeader title={t.nav.servers} about={t.servers.about} />
+      <PagedList query={servers} params={params} icon="server" texts={t.servers}>
         {(items) => (
           <DataTable
             label={t.nav.servers}
@@ -28,7 +28,7 @@ export function ServersPage() {
             keyOf={(server) => server.serverIp}
             columns={[
               {
-                head: t.servers.address,
+                header: t.servers.address,
                 cell: (server) => (
                   <Link className="name" to={to("servers", server.serverIp)}>
                     {server.serverIp}
@@ -36,7 +36,7 @@ export function ServersPage() {
                 ),
               },
               {
-                head: t.servers.status,
+                header: t.servers.status,
                 cell: (server) => (
                   <ServerBadge
                     jobs={server.jobNames.length}
@@ -46,12 +46,12 @@ export function ServersPage() {
                 ),
               },
               {
-                head: t.servers.instances,
+                header: t.servers.instances,
                 className: "numeric",
                 cell: (server) => server.instances.length,
               },
               {
-                head: t.servers.jobs,
+                header: t.servers.jobs,
                 className: "numeric",
                 cell: (server) => (
                   <>
@@ -65,7 +65,7 @@ export function ServersPage() {
                 ),
               },
               {
-                head: t.jobs.actions,
+                header: t.jobs.actions,
                 isActions: true,
                 width: 44,
                 cell: (server) => (
@@ -79,7 +79,7 @@ export function ServersPage() {
             ]}
           />
         )}
-      </ListedPages>
+      </PagedList>
     </>
   );
 }
@@ -95,7 +95,7 @@ export function ServerBadge({
 }) {
   const t = useText();
   if (disabled > 0 && disabled === jobs) return <Badge tone="off">{t.servers.isDisabled}</Badge>;
-  if (instances === 0) return <Badge tone="warn">{t.servers.isGone}</Badge>;
+  if (instances === 0) return <Badge tone="warn">{t.servers.isEmpty}</Badge>;
   if (disabled > 0) return <Badge tone="warn">{t.servers.isPartly}</Badge>;
   return <Badge tone="ok">{t.servers.isUp}</Badge>;
 }

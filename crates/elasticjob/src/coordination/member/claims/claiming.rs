@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::{Refusal, Stake, Steps},
+        claim::{ClaimCandidate, Refusal, ShardTransaction},
         flaw::Flaw,
         member::{
             assignment::Assignment,
@@ -18,8 +18,8 @@ use crate::{
             handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
             mirror::Mirror,
         },
-        tree::Part,
-        view::Known,
+        tree::ShardNode,
+        view::CachedNode,
     },
     job::{FencingToken, Fire},
     registry::{Committed, Error},
@@ -36,8 +36,8 @@ pub(super) struct WaitingClaim {
 /// A claim whose transaction was committed.
 pub(crate) struct CommittedClaim {
     pub(crate) fire: Fire,
-    pub(crate) candidates: Vec<Stake>,
-    pub(crate) steps: Steps,
+    pub(crate) candidates: Vec<ClaimCandidate>,
+    pub(crate) steps: ShardTransaction,
     pub(crate) committed: Committed,
 }
 
@@ -59,7 +59,7 @@ enum Progress {
 #[derive(Default)]
 struct Choice {
     /// Shards that can be claimed now.
-    candidates: Vec<Stake>,
+    candidates: Vec<ClaimCandidate>,
     /// Shards that cannot be claimed now. A trigger is for them, too.
     unavailable: BTreeSet<u32>,
     /// Another instance has one of them.
@@ -211,7 +211,7 @@ impl ShardClaims {
                 Err(error) => error,
             };
             match steps.refusal(&error) {
-                Some(Refusal::Ground) => {
+                Some(Refusal::Precondition) => {
                     mirror.refresh().await?;
                     return Ok(choice.wait());
                 }
@@ -224,7 +224,7 @@ impl ShardClaims {
                 }
                 Some(Refusal::Running(shard)) => {
                     // If that run has ended by now, the shard is free.
-                    if mark_misfire(mirror, shard, Part::Running).await? {
+                    if mark_misfire(mirror, shard, ShardNode::Running).await? {
                         choice.drop_candidate(shard);
                     } else {
                         mirror.refresh().await?;
@@ -258,7 +258,7 @@ impl ShardClaims {
         }
         let assignment = mirror.assignment();
         let ours = if assignment.is_settled() { assignment.runnable() } else { BTreeSet::new() };
-        let keeps_moved = mirror.context().flaws.has(Flaw::KeepWhatMoved);
+        let keeps_moved = mirror.context().flaws.has(Flaw::KeepReassigned);
         let is_ours = |shard: &ClaimedShard| ours.contains(&shard.item) || keeps_moved;
         let (kept, moved): (Vec<_>, Vec<_>) = claimed.shards.into_iter().partition(is_ours);
         if !moved.is_empty() {
@@ -291,10 +291,10 @@ impl ShardClaims {
     }
 
     /// Whether the request is for this shard, by the shard's page and marks.
-    fn is_for(&self, mirror: &Mirror, request: &Request, candidate: &Stake) -> bool {
-        let page = &candidate.seen.page;
+    fn is_for(&self, mirror: &Mirror, request: &Request, candidate: &ClaimCandidate) -> bool {
+        let page = &candidate.page.page;
         let has_started =
-            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::ForgetLedger);
+            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
         match &request.why {
             Why::Due => !has_started,
             Why::Asked(shards) => {
@@ -312,7 +312,7 @@ impl ShardClaims {
                     && (!assignment.has_java_members() || self.missed.ran_here(shard, due_at));
                 // A mark does not say which fire was missed. Once the last fire has started, no earlier one is missed: the instance
                 // that left the mark did not know of that run yet.
-                !has_started && (is_known_missed || self.is_misfired(&assignment, shard))
+                !has_started && (is_known_missed || self.has_misfire_mark(&assignment, shard))
             }
         }
     }
@@ -331,23 +331,24 @@ impl Choice {
 }
 
 /// A shard as it is known now, ready to be claimed.
-pub(crate) async fn candidate(mirror: &mut Mirror, shard: u32) -> Result<Stake, Error> {
-    let seen = mirror.page(shard).await?;
+pub(crate) async fn candidate(mirror: &mut Mirror, shard: u32) -> Result<ClaimCandidate, Error> {
+    let page = mirror.page(shard).await?;
     let view = mirror.shard(shard);
-    let left_behind = view.and_then(|view| view.failovering.as_ref()).and_then(Known::read);
-    Ok(Stake {
+    let stale_failovering =
+        view.and_then(|view| view.failovering.as_ref()).and_then(CachedNode::document);
+    Ok(ClaimCandidate {
         shard,
-        seen,
-        is_flagged: mirror.view().failover_items.contains(&shard),
-        is_marked: view.is_some_and(|view| view.misfire),
-        left_behind: left_behind.map(|document| document.version),
+        page,
+        awaits_failover: mirror.view().failover_items.contains(&shard),
+        has_misfire_mark: view.is_some_and(|view| view.misfire),
+        stale_failovering: stale_failovering.map(|document| document.version),
     })
 }
 
 /// Whether another live instance runs the shard according to the ledger, whatever the tree shows.
-async fn is_held_elsewhere(mirror: &Mirror, candidate: &Stake) -> Result<bool, Error> {
+async fn is_held_elsewhere(mirror: &Mirror, candidate: &ClaimCandidate) -> Result<bool, Error> {
     let running = mirror.shard(candidate.shard).and_then(|shard| shard.running.as_ref());
-    match candidate.seen.page.is_held_by_other(mirror.own_id()) {
+    match candidate.page.page.other_holder(mirror.own_id()) {
         // A `running` node refuses the claim by itself, and then the shard is marked as misfired.
         Some(holder) if running.is_none() => mirror.is_alive(holder).await,
         Some(_) | None => Ok(false),
@@ -355,7 +356,7 @@ async fn is_held_elsewhere(mirror: &Mirror, candidate: &Stake) -> Result<bool, E
 }
 
 /// A claim that was never made, for the simulation's flaw `SkipClaim`.
-fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[Stake]) -> Claimed {
+fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[ClaimCandidate]) -> Claimed {
     let shards = candidates.iter().map(|candidate| ClaimedShard {
         item: candidate.shard,
         attempt: 1,
@@ -377,7 +378,7 @@ fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[Stake]) -> Claime
 mod tests {
     use super::*;
     use crate::coordination::{
-        ledger::Seen,
+        ledger::VersionedPage,
         member::claims::unresolved_claims::UnresolvedClaims,
         member::test_view::{OTHER, TestView, US},
         tree::JobTree,
@@ -409,7 +410,8 @@ mod tests {
     fn claim_waits_until_an_earlier_one_is_resolved() {
         let test = TestView::new(1, &[US]).owners(&[US]);
         let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
-        claims.unresolved = UnresolvedClaims::of([Stake::new(0, Seen::default())]);
+        claims.unresolved =
+            UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
 
         assert_eq!(progress(&claims, &test, &Why::Due), Some("wait"));
     }

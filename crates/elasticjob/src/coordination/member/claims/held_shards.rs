@@ -10,20 +10,20 @@ use jiff::Timestamp;
 use super::claiming::CommittedClaim;
 use crate::{
     coordination::{
-        claim::{Cleared, Return, Stake},
+        claim::{ClaimCandidate, ClearedMarks, ShardRelease},
         flaw::Flaw,
-        ledger::{Page, Seen},
+        ledger::{LedgerPage, VersionedPage},
         member::{
             claim_status::Hold,
             handle::{Claimed, ClaimedShard},
             mirror::Mirror,
         },
-        tree::Part,
-        view::{Document, Known},
+        tree::ShardNode,
+        view::{CachedNode, Document},
     },
     job::{FencingToken, Monitor},
     registry::{Error, Path, Version, Zxid},
-    runtime::{Cancel, CancelReason},
+    runtime::{CancelReason, CancelToken},
 };
 
 /// The shards we hold.
@@ -35,14 +35,14 @@ pub(super) struct HeldShards {
 
 pub(super) struct HeldShard {
     /// The transaction of the claim.
-    pub(super) claimed_in: Zxid,
+    pub(super) claim_zxid: Zxid,
     /// When it was claimed, by our clock.
     pub(super) since: Timestamp,
     /// The page that the claim wrote, and its version.
-    pub(super) page: Page,
+    pub(super) page: LedgerPage,
     pub(super) version: Version,
     /// The shard as it was before the claim.
-    pub(super) candidate: Stake,
+    pub(super) candidate: ClaimCandidate,
     /// Whether the claim created `running`.
     pub(super) is_monitored: bool,
     /// The shard is being released: that its nodes vanish is no loss.
@@ -92,22 +92,22 @@ impl HeldShards {
         &mut self,
         mirror: &mut Mirror,
         claim: CommittedClaim,
-        cancel: Cancel,
+        cancel: CancelToken,
     ) -> Claimed {
         let CommittedClaim { fire, candidates, steps, committed } = claim;
-        let versions = steps.pages(&committed);
+        let versions = steps.page_versions(&committed);
         let now = mirror.context().clock.now();
-        let created: BTreeSet<Path> = steps.created().cloned().collect();
+        let created: BTreeSet<Path> = steps.created_paths().cloned().collect();
         let mut shards = Vec::new();
         for candidate in candidates {
             let shard = candidate.shard;
             let version =
                 versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
             let version = version.expect("a claim writes the page of every shard");
-            let page = candidate.seen.page.started(&fire, mirror.own_id());
-            let seen = Seen { page: page.clone(), version: Some(version) };
+            let page = candidate.page.page.after_claim(&fire, mirror.own_id());
+            let seen = VersionedPage { page: page.clone(), version: Some(version) };
             mirror.pages().remember(shard, seen);
-            for part in Part::HOLDERS {
+            for part in ShardNode::HOLDERS {
                 let document = Document {
                     data: mirror.own_id().to_string().into(),
                     version: Version(0),
@@ -116,7 +116,7 @@ impl HeldShards {
                 };
                 let path = mirror.tree().shard(shard, part);
                 if created.contains(&path) {
-                    mirror.expect(path, document);
+                    mirror.expect_echo(path, document);
                 }
             }
             let hold = Arc::new(Hold::new(cancel.child()));
@@ -126,7 +126,7 @@ impl HeldShards {
                 hold: Arc::clone(&hold),
             });
             let held = HeldShard {
-                claimed_in: committed.zxid,
+                claim_zxid: committed.zxid,
                 since: now,
                 page,
                 version,
@@ -153,7 +153,7 @@ impl HeldShards {
         if !mirror.view().is_current()
             || mirror.view().config.is_none()
             || mirror.job().monitor == Monitor::Nothing
-            || mirror.context().flaws.has(Flaw::TrustClaim)
+            || mirror.context().flaws.has(Flaw::IgnoreClaimLoss)
         {
             return Ok(());
         }
@@ -161,9 +161,9 @@ impl HeldShards {
             .shards
             .keys()
             .filter(|shard| {
-                mirror.shard(**shard).is_some_and(|view| view.running == Some(Known::Dirty))
+                mirror.shard(**shard).is_some_and(|view| view.running == Some(CachedNode::Dirty))
             })
-            .map(|shard| mirror.tree().shard(*shard, Part::Running))
+            .map(|shard| mirror.tree().shard(*shard, ShardNode::Running))
             .collect();
         if !unread.is_empty() {
             mirror.read(&unread).await?;
@@ -204,20 +204,20 @@ impl HeldShards {
                 continue;
             };
             let view = mirror.shard(shard);
-            let put_back = Cleared::default();
-            let HeldShard { page, version, claimed_in, .. } = &**held;
-            let (version, claimed_in) = (*version, *claimed_in);
-            let unmonitored = Return { shard, page, version, view, claimed_in, put_back };
+            let restore = ClearedMarks::default();
+            let HeldShard { page, version, claim_zxid, .. } = &**held;
+            let (version, claim_zxid) = (*version, *claim_zxid);
+            let unmonitored = ShardRelease { shard, page, version, view, claim_zxid, restore };
             let steps = transactions.release([unmonitored], false);
             match mirror.write(steps.ops()).await {
                 Ok(committed) => {
-                    if let Some((_, version)) = steps.pages(&committed).first() {
+                    if let Some((_, version)) = steps.page_versions(&committed).first() {
                         held.is_monitored = false;
                         held.version = *version;
                     }
                     mirror.pages().forget(shard);
                 }
-                Err(Error::Member { .. }) => {}
+                Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -228,7 +228,7 @@ impl HeldShards {
 /// Whether `running` is still the node that our claim created.
 fn is_own_claim(mirror: &Mirror, shard: u32, held: &HeldShard) -> bool {
     let running = mirror.shard(shard).and_then(|shard| shard.running.as_ref());
-    running.and_then(Known::read).is_some_and(|running| {
-        running.created == held.claimed_in && running.data == mirror.own_id().as_str()
+    running.and_then(CachedNode::document).is_some_and(|running| {
+        running.created == held.claim_zxid && running.data == mirror.own_id().as_str()
     })
 }

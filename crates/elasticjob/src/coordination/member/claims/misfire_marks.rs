@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{held_shards::HeldShards, missed_fires::MissedFires};
 use crate::{
-    coordination::{member::mirror::Mirror, tree::Part, view::Known},
+    coordination::{member::mirror::Mirror, tree::ShardNode, view::CachedNode},
     job::{Fire, Misfire},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
 /// An instance that took over one of our shards keeps us from running it when it is due. We compensate that when it is done.
@@ -21,7 +21,7 @@ pub(super) async fn mark_taken_over(
             .shard(*shard)
             .is_some_and(|view| view.failover.is_some() && !view.misfire && !held.contains(*shard));
         if is_taken_over && !mirror.page(*shard).await?.page.has_started(fire) {
-            mark_misfire(mirror, *shard, Part::Failover).await?;
+            mark_misfire(mirror, *shard, ShardNode::Failover).await?;
         }
     }
     Ok(())
@@ -31,19 +31,19 @@ pub(super) async fn mark_taken_over(
 pub(super) async fn mark_misfire(
     mirror: &Mirror,
     shard: u32,
-    while_there: Part,
+    while_there: ShardNode,
 ) -> Result<bool, Error> {
     if mirror.job().misfire == Misfire::Skip {
         return Ok(true);
     }
     let tree = mirror.tree();
     let ops = vec![
-        Op::Check { path: tree.shard(shard, while_there), expected: Expected::Any },
-        Op::Create(Create::persistent(&tree.shard(shard, Part::Misfire), "")),
+        Op::Check { path: tree.shard(shard, while_there), expected: ExpectedVersion::Any },
+        Op::Create(Create::persistent(&tree.shard(shard, ShardNode::Misfire), "")),
     ];
     match mirror.write(ops).await {
         Ok(_) => Ok(true),
-        Err(Error::Member { index, .. }) => {
+        Err(Error::Operation { index, .. }) => {
             let is_already_marked = index > 0;
             Ok(is_already_marked)
         }
@@ -64,7 +64,7 @@ pub(super) async fn mark_for_newcomers(
         return Ok(());
     }
     let due_ms = fire.due_at.as_millisecond();
-    let own = mirror.view().instances.get(mirror.own_id().as_str()).and_then(Known::read);
+    let own = mirror.view().instances.get(mirror.own_id().as_str()).and_then(CachedNode::document);
     let was_there = own.is_some_and(|document| document.written_at_ms < due_ms);
     for shard in shards_of_newcomers(mirror, fire, missed) {
         let seen = mirror.reread_page(shard).await?;
@@ -72,19 +72,20 @@ pub(super) async fn mark_for_newcomers(
         if seen.page.has_started(fire) || (seen.version.is_none() && !was_there) {
             continue;
         }
-        let (page, expected) = (mirror.tree().page(shard), seen.version.map(Expected::Version));
+        let (page, expected) =
+            (mirror.tree().ledger_page(shard), seen.version.map(ExpectedVersion::Version));
         let mut ops = match expected {
             Some(expected) => vec![Op::Check { path: page, expected }],
             // There is no check for absence: creating and deleting the page fails if it exists by now.
             None => vec![
                 Op::Create(Create::persistent(&page, "")),
-                Op::Delete { path: page, expected: Expected::Any },
+                Op::Delete { path: page, expected: ExpectedVersion::Any },
             ],
         };
-        let mark = mirror.tree().shard(shard, Part::Misfire);
+        let mark = mirror.tree().shard(shard, ShardNode::Misfire);
         ops.push(Op::Create(Create::persistent(&mark, "")));
         match mirror.write(ops).await {
-            Ok(_) | Err(Error::Member { .. }) => {}
+            Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -96,9 +97,9 @@ fn shards_of_newcomers(mirror: &Mirror, fire: &Fire, missed: &MissedFires) -> Ve
     let due_ms = fire.due_at.as_millisecond();
     let shards = view.shards.range(..mirror.job().shards.get());
     let of_newcomers = shards.filter(|(shard, shard_view)| {
-        let owner = shard_view.owner.as_ref().and_then(Known::text);
+        let owner = shard_view.owner.as_ref().and_then(CachedNode::text);
         let other = owner.filter(|id| *id != mirror.own_id().as_str());
-        let instance = other.and_then(|id| view.instances.get(id)).and_then(Known::read);
+        let instance = other.and_then(|id| view.instances.get(id)).and_then(CachedNode::document);
         instance.is_some_and(|document| document.written_at_ms > due_ms)
             && missed.should_have_run(**shard, fire.due_at)
             && shard_view.running.is_none()

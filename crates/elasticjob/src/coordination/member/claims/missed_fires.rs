@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    coordination::{sharding::available, view::View},
+    coordination::{sharding::available_instances, view::View},
     job::Job,
 };
 
@@ -61,7 +61,7 @@ impl MissedFires {
         let total = job.shards.get();
         self.enabled_since.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
-        if let Some(candidates) = available(view) {
+        if let Some(candidates) = available_instances(view) {
             let is_open = !job.disabled && !candidates.is_empty();
             if is_open && !self.is_open {
                 self.open_since = Some(now);
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::coordination::{
         member::test_view::{TestView, US},
-        tree::Part,
+        tree::ShardNode,
     };
 
     fn second(second: i64) -> Timestamp {
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn fire_was_not_to_run_while_its_shard_was_disabled_or_did_not_exist() {
-        let test = TestView::new(1, &[US]).owners(&[US]).part(0, Part::Disabled, "");
+        let test = TestView::new(1, &[US]).owners(&[US]).part(0, ShardNode::Disabled, "");
         let mut missed = MissedFires::new(&test.job, BTreeSet::new());
         missed.observe(&test.view, &test.job, second(10));
-        let test = test.without(|tree| tree.shard(0, Part::Disabled)).job(|job| job.shards(2));
+        let test = test.without(|tree| tree.shard(0, ShardNode::Disabled)).job(|job| job.shards(2));
         missed.observe(&test.view, &test.job, second(20));
 
         for shard in [0, 1] {

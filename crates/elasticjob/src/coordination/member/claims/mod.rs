@@ -41,10 +41,10 @@ use super::{
     mirror::Mirror,
 };
 use crate::{
-    coordination::claim::{Cleared, Stake},
+    coordination::claim::{ClaimCandidate, ClearedMarks},
     job::{Job, Misfire},
     registry::Error,
-    runtime::{Cancel, Monotonic},
+    runtime::{CancelToken, Monotonic},
 };
 
 /// How long to wait before an unfinished claim or release is tried again.
@@ -122,7 +122,7 @@ impl ShardClaims {
         &mut self,
         mirror: &mut Mirror,
         claim: CommittedClaim,
-        cancel: Cancel,
+        cancel: CancelToken,
     ) -> Claimed {
         for candidate in &claim.candidates {
             self.missed.settle_leftover(candidate.shard);
@@ -135,7 +135,7 @@ impl ShardClaims {
         &mut self,
         mirror: &mut Mirror,
         error: &Error,
-        candidates: &[Stake],
+        candidates: &[ClaimCandidate],
     ) {
         self.unresolved.note(mirror, error, candidates);
     }
@@ -152,7 +152,7 @@ impl ShardClaims {
     /// Our shards that carry a misfire mark and do not run.
     pub(super) fn misfired(&self, assignment: &Assignment<'_>) -> BTreeSet<u32> {
         let free = self.free(assignment).into_iter();
-        free.filter(|shard| self.is_misfired(assignment, *shard)).collect()
+        free.filter(|shard| self.has_misfire_mark(assignment, *shard)).collect()
     }
 
     /// Our shards, each with the last fire that was started by its schedule, if any.
@@ -173,7 +173,7 @@ impl ShardClaims {
         assignment.runnable().into_iter().filter(|shard| !self.held.contains(*shard)).collect()
     }
 
-    fn is_misfired(&self, assignment: &Assignment<'_>, shard: u32) -> bool {
+    fn has_misfire_mark(&self, assignment: &Assignment<'_>, shard: u32) -> bool {
         let view = assignment.view.shards.get(&shard);
         assignment.job.misfire == Misfire::RunOnce
             && view.is_some_and(|view| view.misfire && view.running.is_none())
@@ -182,8 +182,8 @@ impl ShardClaims {
 }
 
 /// The flag and mark that claiming this shard cleared and that are still missing.
-fn still_cleared(mirror: &Mirror, candidate: &Stake) -> Cleared {
+fn still_cleared(mirror: &Mirror, candidate: &ClaimCandidate) -> ClearedMarks {
     let is_flagged = mirror.view().failover_items.contains(&candidate.shard);
     let is_marked = mirror.shard(candidate.shard).is_some_and(|view| view.misfire);
-    candidate.cleared().unless_there(is_flagged, is_marked)
+    candidate.cleared_marks().unless_existing(is_flagged, is_marked)
 }

@@ -5,13 +5,13 @@ use tokio::sync::oneshot;
 use super::{ShardClaims, held_shards::HeldShard, still_cleared};
 use crate::{
     coordination::{
-        claim::{Cleared, Return},
-        ledger::{Page, Seen, State},
+        claim::{ClearedMarks, ShardRelease},
+        ledger::{LedgerPage, LedgerState, VersionedPage},
         member::{handle::Ended, mirror::Mirror},
-        tree::Part,
-        view::Known,
+        tree::ShardNode,
+        view::CachedNode,
     },
-    registry::{Create, Error, Expected, Op, Path, Version},
+    registry::{Create, Error, ExpectedVersion, Op, Path, Version},
 };
 
 pub(super) struct PendingRelease {
@@ -70,12 +70,12 @@ impl ShardClaims {
         // left behind.
         let unread: Vec<Path> = if mirror.view().is_current() {
             let unread =
-                shards.iter().flat_map(|(shard, _)| mirror.view().unread_holders_of(*shard));
+                shards.iter().flat_map(|(shard, _)| mirror.view().dirty_holders_of(*shard));
             unread.collect()
         } else {
             let shards = shards.iter().map(|(shard, _)| *shard);
             shards
-                .flat_map(|shard| Part::HOLDERS.map(|part| mirror.tree().shard(shard, part)))
+                .flat_map(|shard| ShardNode::HOLDERS.map(|part| mirror.tree().shard(shard, part)))
                 .collect()
         };
         mirror.read(&unread).await?;
@@ -85,7 +85,7 @@ impl ShardClaims {
             match self.release_together(mirror, shards).await {
                 Ok(()) => {}
                 // One of them has changed: each alone, so that it does not delay the others.
-                Err(Error::Member { .. }) => {
+                Err(Error::Operation { .. }) => {
                     while let Some(one) = shards.pop() {
                         if let Err(error) = self.release_alone(mirror, one).await {
                             shards.push(one);
@@ -108,26 +108,26 @@ impl ShardClaims {
     ) -> Result<(), Error> {
         // A release does not depend on the configuration: the job may have been removed meanwhile.
         let transactions = mirror.transactions_for(Version::default());
-        let pages: Vec<(u32, Ended, Page)> = shards
+        let pages: Vec<(u32, Ended, LedgerPage)> = shards
             .iter()
             .filter_map(|(shard, ended)| {
                 Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
             })
             .collect();
         let parts = pages.iter().filter_map(|(shard, ended, page)| {
-            let HeldShard { version, claimed_in, candidate, .. } = self.held.get(*shard)?;
-            let put_back = match ended {
+            let HeldShard { version, claim_zxid, candidate, .. } = self.held.get(*shard)?;
+            let restore = match ended {
                 Ended::Withdrawn => still_cleared(mirror, candidate),
-                Ended::Done | Ended::Failed | Ended::Fenced => Cleared::default(),
+                Ended::Done | Ended::Failed | Ended::Fenced => ClearedMarks::default(),
             };
-            let (version, claimed_in) = (*version, *claimed_in);
+            let (version, claim_zxid) = (*version, *claim_zxid);
             let view = mirror.shard(*shard);
-            Some(Return { shard: *shard, page, version, view, claimed_in, put_back })
+            Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
         });
         let is_fenced = shards.iter().any(|(_, ended)| *ended == Ended::Fenced);
         let steps = transactions.release(parts, is_fenced);
         let committed = mirror.write(steps.ops()).await?;
-        for (shard, version) in steps.pages(&committed) {
+        for (shard, version) in steps.page_versions(&committed) {
             let page = pages.iter().find(|(written, ..)| *written == shard);
             let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
             if let Some(held) = self.held.remove(shard)
@@ -136,7 +136,7 @@ impl ShardClaims {
             {
                 self.missed.note_run(shard, held.since..=mirror.context().clock.now());
             }
-            mirror.pages().remember(shard, Seen { page, version: Some(version) });
+            mirror.pages().remember(shard, VersionedPage { page, version: Some(version) });
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl ShardClaims {
         mirror.refresh().await?;
         let error = match self.release_together(mirror, &[(shard, ended)]).await {
             Ok(()) => return Ok(()),
-            Err(error @ Error::Member { .. }) => error,
+            Err(error @ Error::Operation { .. }) => error,
             Err(error) => return Err(error),
         };
         let Some(held) = self.held.get(shard) else { return Ok(()) };
@@ -157,9 +157,9 @@ impl ShardClaims {
         let seen = mirror.reread_page(shard).await?;
         if seen.page != expected {
             tracing::warn!(job = %mirror.job().name, shard, %error, "claim lost before it was released");
-        } else if let Some(Known::Read(running)) =
+        } else if let Some(CachedNode::Read(running)) =
             mirror.shard(shard).and_then(|view| view.running.clone())
-            && held.claimed_in == running.created
+            && held.claim_zxid == running.created
         {
             // An earlier try wrote the page and its answer was lost, so the nodes are gone, too: wait until we see that.
             mirror.sync().await?;
@@ -175,22 +175,24 @@ async fn name_next_server(mirror: &Mirror) -> Result<(), Error> {
     let path = mirror.tree().next_instance_ip();
     let mut ops = Vec::new();
     if mirror.view().next_server.is_some() {
-        ops.push(Op::Delete { path: path.clone(), expected: Expected::Any });
+        ops.push(Op::Delete { path: path.clone(), expected: ExpectedVersion::Any });
     }
     let session = mirror.context().session.id();
     ops.push(Op::Create(Create::ephemeral(&path, server, session)));
     match mirror.write(ops).await {
         // Refused if another instance named one at the same time.
-        Ok(_) | Err(Error::Member { .. }) => Ok(()),
+        Ok(_) | Err(Error::Operation { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 /// The ledger page of a held shard once its run has ended.
-fn page_after(held: &HeldShard, ended: Ended) -> Page {
+fn page_after(held: &HeldShard, ended: Ended) -> LedgerPage {
     match ended {
-        Ended::Done => Page { state: State::Done, ..held.page.clone() },
-        Ended::Failed | Ended::Fenced => Page { state: State::Failed, ..held.page.clone() },
-        Ended::Withdrawn => held.candidate.seen.page.clone(),
+        Ended::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
+        Ended::Failed | Ended::Fenced => {
+            LedgerPage { state: LedgerState::Failed, ..held.page.clone() }
+        }
+        Ended::Withdrawn => held.candidate.page.page.clone(),
     }
 }

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use super::{held_shards::HeldShards, still_cleared};
 use crate::{
-    coordination::{claim::Stake, ledger::State, member::mirror::Mirror, tree::Part},
+    coordination::{
+        claim::ClaimCandidate, ledger::LedgerState, member::mirror::Mirror, tree::ShardNode,
+    },
     registry::{Error, Version},
 };
 
 #[derive(Default)]
 pub(super) struct UnresolvedClaims {
     /// The shards as they were before the claim.
-    candidates: BTreeMap<u32, Stake>,
+    candidates: BTreeMap<u32, ClaimCandidate>,
 }
 
 impl UnresolvedClaims {
     #[cfg(test)]
-    pub(super) fn of(candidates: impl IntoIterator<Item = Stake>) -> Self {
+    pub(super) fn of(candidates: impl IntoIterator<Item = ClaimCandidate>) -> Self {
         let candidates = candidates.into_iter().map(|candidate| (candidate.shard, candidate));
         Self { candidates: candidates.collect() }
     }
@@ -30,7 +32,12 @@ impl UnresolvedClaims {
     }
 
     /// A claim of these shards ended with `error`. If that leaves its result unknown, it has to be resolved.
-    pub(super) fn note(&mut self, mirror: &mut Mirror, error: &Error, candidates: &[Stake]) {
+    pub(super) fn note(
+        &mut self,
+        mirror: &mut Mirror,
+        error: &Error,
+        candidates: &[ClaimCandidate],
+    ) {
         if error.is_outage() {
             for candidate in candidates {
                 mirror.pages().forget(candidate.shard);
@@ -52,19 +59,19 @@ impl UnresolvedClaims {
         mirror.refresh().await?;
         for (shard, candidate) in self.candidates.clone() {
             let seen = mirror.reread_page(shard).await?;
-            let is_ours = seen.page.state == State::Running
-                && seen.page.owner.as_ref() == Some(mirror.own_id())
+            let is_ours = seen.page.state == LedgerState::Running
+                && seen.page.holder.as_ref() == Some(mirror.own_id())
                 && !held.contains(shard);
             if let (true, Some(version)) = (is_ours, seen.version) {
-                let paths = Part::HOLDERS.map(|part| mirror.tree().shard(shard, part));
+                let paths = ShardNode::HOLDERS.map(|part| mirror.tree().shard(shard, part));
                 mirror.read(&paths).await?;
                 let view = mirror.shard(shard).cloned().unwrap_or_default();
-                let put_back = still_cleared(mirror, &candidate);
+                let restore = still_cleared(mirror, &candidate);
                 let transactions = mirror.transactions_for(Version::default());
-                let steps = transactions.undo(&candidate, version, &view, put_back);
+                let steps = transactions.undo(&candidate, version, &view, restore);
                 match mirror.write(steps.ops()).await {
                     Ok(_) => {}
-                    Err(Error::Member { .. }) => continue,
+                    Err(Error::Operation { .. }) => continue,
                     Err(error) => return Err(error),
                 }
                 mirror.pages().forget(shard);

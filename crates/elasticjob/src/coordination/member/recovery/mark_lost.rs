@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::{GRACE, Recovery, holders};
 use crate::{
     coordination::{
-        claim::Flag,
+        claim::FailoverFlag,
         flaw::Flaw,
-        ledger::{Page, State},
+        ledger::{LedgerPage, LedgerState},
         member::mirror::Mirror,
-        view::{Known, ShardView},
+        view::{CachedNode, ShardView},
     },
     job::{Failover, InstanceId, Monitor},
     registry::Error,
@@ -35,7 +35,7 @@ impl Recovery {
         mirror: &mut Mirror,
         in_hand: &BTreeSet<u32>,
     ) -> Result<(), Error> {
-        let unread = mirror.view().unread_holders();
+        let unread = mirror.view().dirty_holders();
         mirror.read(&unread).await?;
         clear_own_leftovers(mirror, in_hand).await?;
         let absent = absent_holders(mirror);
@@ -52,13 +52,13 @@ impl Recovery {
     }
 
     async fn is_dead(&mut self, mirror: &Mirror, id: &InstanceId) -> Result<bool, Error> {
-        if mirror.context().flaws.has(Flaw::BuryUnseen) {
+        if mirror.context().flaws.has(Flaw::MarkLostUnchecked) {
             return Ok(true);
         }
         if !id.is_java() {
             return Ok(!mirror.is_alive(id).await?);
         }
-        if mirror.context().flaws.has(Flaw::NoGrace) {
+        if mirror.context().flaws.has(Flaw::NoGracePeriod) {
             return Ok(true);
         }
         let now = mirror.now();
@@ -76,7 +76,7 @@ impl Recovery {
         // change of the shard changes the page, and the transaction is refused.
         mirror.sync().await?;
         mirror.refresh().await?;
-        let unread = mirror.view().unread_holders_of(shard);
+        let unread = mirror.view().dirty_holders_of(shard);
         mirror.read(&unread).await?;
         if mirror.view().instances.contains_key(dead.as_str()) {
             self.dead_at.remove(dead.as_str());
@@ -86,7 +86,7 @@ impl Recovery {
         let Some(view) = view.filter(|view| holders(view).contains(dead)) else { return Ok(()) };
         let seen = mirror.reread_page(shard).await?;
         // By the ledger another live instance runs it: that instance will say how the run ended.
-        if let Some(other) = seen.page.is_held_by_other(dead)
+        if let Some(other) = seen.page.other_holder(dead)
             && mirror.is_alive(other).await?
         {
             return Ok(());
@@ -94,8 +94,8 @@ impl Recovery {
         let is_lost = is_lost(mirror, &seen.page, dead);
         let flag = failover_flag(mirror, shard, &view, is_lost);
         let Some(transactions) = mirror.transactions() else { return Ok(()) };
-        let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
-        let steps = transactions.bury(dead, shard, &seen, &after, &view, flag);
+        let after = if is_lost { seen.page.after_loss(dead) } else { seen.page.clone() };
+        let steps = transactions.mark_lost(dead, shard, &seen, &after, &view, flag);
         match mirror.write(steps.ops()).await {
             Ok(_) => {
                 tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run = ?seen.page.run, "shard lost, its instance is dead");
@@ -125,13 +125,13 @@ fn absent_holders(mirror: &Mirror) -> Vec<(u32, InstanceId)> {
 
 /// Whether `dead` died in the middle of a run. Rust instances write their runs into the ledger: a run that is not there was repeated since,
 /// and only nodes were left. Java writes none.
-fn is_lost(mirror: &Mirror, page: &Page, dead: &InstanceId) -> bool {
-    let was_running = page.state == State::Running && page.owner.as_ref() == Some(dead);
-    was_running || dead.is_java() || mirror.context().flaws.has(Flaw::BuryUnseen)
+fn is_lost(mirror: &Mirror, page: &LedgerPage, dead: &InstanceId) -> bool {
+    let was_running = page.state == LedgerState::Running && page.holder.as_ref() == Some(dead);
+    was_running || dead.is_java() || mirror.context().flaws.has(Flaw::MarkLostUnchecked)
 }
 
 /// Whether a shard whose holder is dead is flagged for failover.
-fn failover_flag(mirror: &Mirror, shard: u32, view: &ShardView, is_lost: bool) -> Flag {
+fn failover_flag(mirror: &Mirror, shard: u32, view: &ShardView, is_lost: bool) -> FailoverFlag {
     let job = mirror.job();
     let is_taken_over = is_lost
         && job.failover == Failover::TakeOver
@@ -140,9 +140,9 @@ fn failover_flag(mirror: &Mirror, shard: u32, view: &ShardView, is_lost: bool) -
         // A disabled shard waits, flagged, until it is enabled. Java would take it over all the same, not run it, and keep it.
         && !(view.disabled && mirror.assignment().has_java_members());
     match (is_taken_over, mirror.view().failover_items.contains(&shard)) {
-        (false, _) => Flag::Leave,
-        (true, false) => Flag::Raise,
-        (true, true) => Flag::RaiseAnew,
+        (false, _) => FailoverFlag::Keep,
+        (true, false) => FailoverFlag::Create,
+        (true, true) => FailoverFlag::Recreate,
     }
 }
 
@@ -154,7 +154,7 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         .shards
         .iter()
         .filter(|(shard, view)| {
-            let taken_over_by = view.failover.as_ref().and_then(Known::text);
+            let taken_over_by = view.failover.as_ref().and_then(CachedNode::text);
             (holders(view).contains(own_id) || taken_over_by == Some(own_id.as_str()))
                 && !in_hand.contains(shard)
         })
@@ -165,10 +165,10 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         let view = mirror.shard(shard).cloned().unwrap_or_default();
         let Some(transactions) = mirror.transactions() else { return Ok(()) };
         let own_id = mirror.own_id();
-        let lost = seen.page.lost(own_id);
-        let steps = transactions.bury(own_id, shard, &seen, &lost, &view, Flag::Leave);
+        let lost = seen.page.after_loss(own_id);
+        let steps = transactions.mark_lost(own_id, shard, &seen, &lost, &view, FailoverFlag::Keep);
         match mirror.write(steps.ops()).await {
-            Ok(_) | Err(Error::Member { .. }) => {}
+            Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
         }
         mirror.pages().forget(shard);

@@ -27,7 +27,7 @@ use super::{
     mirror::{Mirror, Observation},
 };
 use crate::{
-    coordination::view::{Known, ShardView},
+    coordination::view::{CachedNode, ShardView},
     job::{Failover, InstanceId},
     registry::Error,
     runtime::Monotonic,
@@ -150,7 +150,7 @@ impl Recovery {
 /// The instances that a shard's nodes name as its holders.
 fn holders(view: &ShardView) -> BTreeSet<InstanceId> {
     let known = [&view.running, &view.failovering].into_iter().flatten();
-    known.filter_map(Known::text).filter_map(|id| id.parse().ok()).collect()
+    known.filter_map(CachedNode::text).filter_map(|id| id.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -158,14 +158,14 @@ mod tests {
     use super::*;
     use crate::coordination::{
         member::test_view::{JAVA, OTHER, TestView, US, at},
-        tree::Part,
+        tree::ShardNode,
     };
 
     /// Two flagged shards that no instance runs.
     fn orphaned() -> TestView {
         let test = TestView::new(2, &[US, OTHER])
             .owners(&[US, OTHER])
-            .job(|job| job.if_node_dies(Failover::TakeOver));
+            .job(|job| job.failover(Failover::TakeOver));
         test.with(|tree| tree.failover_item(0), "").with(|tree| tree.failover_item(1), "")
     }
 
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(orphans(&orphaned(), &[]), [0, 1]);
 
         assert_eq!(orphans(&orphaned(), &[0]), [1]);
-        for part in [Part::Running, Part::Failover, Part::Disabled] {
+        for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Disabled] {
             assert_eq!(orphans(&orphaned().part(1, part, OTHER), &[]), [0], "{part:?}");
         }
         assert_eq!(orphans(&orphaned().job(|job| job.shards(1)), &[]), [0]);
@@ -191,7 +191,7 @@ mod tests {
         let disabled = orphaned().with(|tree| tree.server("10.0.0.1"), "DISABLED");
         assert_eq!(orphans(&disabled, &[]), none);
         assert_eq!(orphans(&orphaned().without(|tree| tree.instance(US)), &[]), none);
-        assert_eq!(orphans(&orphaned().job(|job| job.if_node_dies(Failover::Wait)), &[]), none);
+        assert_eq!(orphans(&orphaned().job(|job| job.failover(Failover::Wait)), &[]), none);
     }
 
     #[test]

@@ -5,20 +5,20 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 use super::Recovery;
 use crate::{
     coordination::{
-        claim::Stake,
+        claim::ClaimCandidate,
         flaw::Flaw,
-        latch::{self, Turn},
-        ledger::State,
+        latch::{self, HeldLatch},
+        ledger::LedgerState,
         member::{
             claims::{CommittedClaim, candidate},
             context::Context,
             mirror::Mirror,
         },
-        sharding::available,
+        sharding::available_instances,
     },
     job::{Fire, RunId},
-    registry::{Error, Expected, Op},
-    runtime::{Cancel, Monotonic},
+    registry::{Error, ExpectedVersion, Op},
+    runtime::{CancelToken, Monotonic},
 };
 
 /// How long to queue for the right to take over.
@@ -35,7 +35,7 @@ pub(super) enum Takeovers {
     Off,
     On {
         /// Cancels the shards that are taken over.
-        cancel: Cancel,
+        cancel: CancelToken,
     },
 }
 
@@ -43,12 +43,12 @@ pub(crate) enum TakeoverResult {
     Committed(CommittedClaim),
     Nothing,
     /// The transaction that takes over these shards failed, and may have been committed all the same.
-    Failed(Error, Vec<Stake>),
+    Failed(Error, Vec<ClaimCandidate>),
 }
 
 impl Recovery {
     /// From now on orphaned shards are taken over as they appear; `cancel` cancels all of them.
-    pub(crate) fn start_taking_over(&mut self, cancel: Cancel) {
+    pub(crate) fn start_taking_over(&mut self, cancel: CancelToken) {
         self.takeovers = Takeovers::On { cancel };
     }
 
@@ -62,7 +62,7 @@ impl Recovery {
     }
 
     /// What the shards of the next takeover are cancelled by; `None` while this instance takes over nothing.
-    pub(crate) fn takeover_cancel(&self) -> Option<Cancel> {
+    pub(crate) fn takeover_cancel(&self) -> Option<CancelToken> {
         match &self.takeovers {
             Takeovers::On { cancel } => Some(cancel.child()),
             Takeovers::Off => None,
@@ -76,7 +76,7 @@ impl Recovery {
         context: &Context,
         orphans: &BTreeSet<u32>,
         now: Monotonic,
-    ) -> Option<impl Future<Output = Result<Option<Turn>, Error>> + Send + 'static> {
+    ) -> Option<impl Future<Output = Result<Option<HeldLatch>, Error>> + Send + 'static> {
         self.postponed_until.take_if(|until| now >= *until);
         let is_off = matches!(self.takeovers, Takeovers::Off);
         let must_wait = self.is_taking_over || self.postponed_until.is_some();
@@ -86,7 +86,7 @@ impl Recovery {
         self.is_taking_over = true;
         let (registry, latch) = (Arc::clone(&context.registry), context.tree.failover_latch());
         let ticket = context.randomness.bits();
-        Some(async move { latch::queue(&*registry, &latch, ticket, TURN_TIMEOUT).await })
+        Some(async move { latch::acquire(&*registry, &latch, ticket, TURN_TIMEOUT).await })
     }
 
     /// Takes over our share of the orphans, if our turn has come. `in_hand` are shards that this instance has claimed or may have, and those
@@ -94,7 +94,7 @@ impl Recovery {
     pub(crate) async fn take_over(
         &mut self,
         mirror: &mut Mirror,
-        turn: Option<&Turn>,
+        turn: Option<&HeldLatch>,
         in_hand: &BTreeSet<u32>,
     ) -> TakeoverResult {
         self.is_taking_over = false;
@@ -110,7 +110,7 @@ impl Recovery {
     async fn try_take_over(
         &mut self,
         mirror: &mut Mirror,
-        turn: &Turn,
+        turn: &HeldLatch,
         in_hand: &BTreeSet<u32>,
     ) -> Result<TakeoverResult, Error> {
         for _ in 0..TRIES {
@@ -118,7 +118,7 @@ impl Recovery {
             self.clear_settled_flags(mirror).await?;
             let Some((fire, candidates)) = self.share(mirror, in_hand).await? else { break };
             let Some(transactions) = mirror.transactions() else { break };
-            let steps = transactions.take(turn, &fire, &candidates);
+            let steps = transactions.take_over(turn, &fire, &candidates);
             match mirror.write(steps.ops()).await {
                 Ok(committed) => {
                     let claim = CommittedClaim { fire, candidates, steps, committed };
@@ -140,14 +140,14 @@ impl Recovery {
         &mut self,
         mirror: &mut Mirror,
         in_hand: &BTreeSet<u32>,
-    ) -> Result<Option<(Fire, Vec<Stake>)>, Error> {
+    ) -> Result<Option<(Fire, Vec<ClaimCandidate>)>, Error> {
         self.observe(mirror);
         let orphans = self.orphans(&mirror.assignment(), in_hand, mirror.now());
-        let instances = available(mirror.view()).map_or(1, |all| all.len().max(1));
+        let instances = available_instances(mirror.view()).map_or(1, |all| all.len().max(1));
         let count = orphans.len().div_ceil(instances);
         let mut fire: Option<Fire> = None;
         let mut candidates = Vec::new();
-        let unread = mirror.view().unread_holders();
+        let unread = mirror.view().dirty_holders();
         mirror.read(&unread).await?;
         for shard in orphans {
             if candidates.len() == count {
@@ -166,7 +166,7 @@ impl Recovery {
     /// Clears flags of shards that need no takeover: a shard that ran since it was flagged has repeated the lost run, which Java forgets to
     /// note, and nothing was lost if a mere reconnect was taken for a death.
     async fn clear_settled_flags(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
-        if mirror.context().flaws.has(Flaw::TakeTwice) {
+        if mirror.context().flaws.has(Flaw::TakeOverTwice) {
             return Ok(());
         }
         self.observe(mirror);
@@ -180,20 +180,22 @@ impl Recovery {
             self.observe(mirror);
             let is_mistaken = self.is_mistaken(mirror, shard);
             // A run that is lost by the ledger is lost: another instance ran it, and died.
-            if !self.is_settled(mirror, shard) || (is_mistaken && seen.page.state == State::Lost) {
+            if !self.is_settled(mirror, shard)
+                || (is_mistaken && seen.page.state == LedgerState::Lost)
+            {
                 continue;
             }
             if is_mistaken {
                 tracing::info!(job = %mirror.job().name, shard, "failover flag cleared, the owner reconnected and still runs the shard");
             }
-            let page = mirror.tree().page(shard);
-            let expected = seen.version.map(Expected::Version);
+            let page = mirror.tree().ledger_page(shard);
+            let expected = seen.version.map(ExpectedVersion::Version);
             let mut ops: Vec<Op> =
                 expected.map(|expected| Op::Check { path: page, expected }).into_iter().collect();
             let flag = mirror.tree().failover_item(shard);
-            ops.push(Op::Delete { path: flag, expected: Expected::Any });
+            ops.push(Op::Delete { path: flag, expected: ExpectedVersion::Any });
             match mirror.write(ops).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -216,20 +218,20 @@ impl Recovery {
 }
 
 /// The fire that the dead instance ran. Of a Java instance it is known only that it ran something.
-fn lost_fire(mirror: &Mirror, candidate: &Stake) -> Fire {
-    let page = &candidate.seen.page;
+fn lost_fire(mirror: &Mirror, candidate: &ClaimCandidate) -> Fire {
+    let page = &candidate.page.page;
     let name = mirror.job().name.clone();
     let context = mirror.context();
     // Otherwise the run in the page has ended, and a Java instance, now dead, ran the shard since.
-    let run = page.run.as_ref().filter(|_| page.state == State::Lost);
+    let run = page.run.as_ref().filter(|_| page.state == LedgerState::Lost);
     match (run, page.due_at) {
         (Some(run), Some(due_at)) if run.is_scheduled() => Fire::scheduled(name, due_at),
         (Some(run), _) => {
-            let asked = page.asked.as_deref();
-            let at = asked.map_or_else(|| context.clock.now(), |asked| asked.at);
+            let trigger = page.trigger.as_deref();
+            let at = trigger.map_or_else(|| context.clock.now(), |trigger| trigger.at);
             Fire::triggered(name, at, run.clone())
-                .by(asked.and_then(|asked| asked.by.clone()))
-                .given(asked.and_then(|asked| asked.parameter.clone()))
+                .by(trigger.and_then(|trigger| trigger.by.clone()))
+                .given(trigger.and_then(|trigger| trigger.parameter.clone()))
         }
         (None, _) => {
             let run = RunId::triggered(context.randomness.bits());

@@ -40,10 +40,10 @@ const SUPERVISE_VARIABLE: &str = "ELASTICJOB_SUPERVISE";
 /// for each script, and everything before this call is repeated each time.
 ///
 /// ```no_run
-/// use elasticjob::{execution::supervise_if_asked, job::Job, node::Node};
+/// use elasticjob::{execution::supervise_if_requested, job::Job, node::Node};
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     let supervisor = supervise_if_asked();
+///     let supervisor = supervise_if_requested();
 ///     let job = Job::named("backup")?.cron("0 0 3 * * ?")?.prop("script.command.line", "sh backup.sh")?;
 ///     let node = Node::join("zookeeper://127.0.0.1:2181/shop").supervisor(supervisor).script(job);
 ///     tokio::runtime::Runtime::new()?.block_on(node.run())?;
@@ -51,7 +51,7 @@ const SUPERVISE_VARIABLE: &str = "ELASTICJOB_SUPERVISE";
 /// }
 /// ```
 #[must_use = "pass it to Node::supervisor, or scripts run without one"]
-pub fn supervise_if_asked() -> Supervisor {
+pub fn supervise_if_requested() -> Supervisor {
     if std::env::var_os(SUPERVISE_VARIABLE).is_some() {
         std::process::exit(supervisor_side::main());
     }
@@ -59,14 +59,14 @@ pub fn supervise_if_asked() -> Supervisor {
     Supervisor::program("/proc/self/exe")
 }
 
-/// A program that can supervise scripts: [this one](supervise_if_asked), or another.
+/// A program that can supervise scripts: [this one](supervise_if_requested), or another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
     program: PathBuf,
 }
 
 impl Supervisor {
-    /// Another program that calls [`supervise_if_asked`] first, with the same version of this library. For tests, which cannot change their own
+    /// Another program that calls [`supervise_if_requested`] first, with the same version of this library. For tests, which cannot change their own
     /// `main`.
     pub fn program(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into() }

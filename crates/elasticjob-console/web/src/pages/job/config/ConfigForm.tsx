@@ -8,92 +8,105 @@ import {
 } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 
-import { ask, query } from "../../../api/client";
-import { asProblem } from "../../../api/problem";
-import { atJob } from "../../../api/queries";
-import type { Planned, Properties, Stored } from "../../../api/types";
-import { useMay, useRegistry } from "../../../app/registry";
+import { queryString, request } from "../../../api/client";
+import { toProblem } from "../../../api/problem";
+import { jobPath } from "../../../api/queries";
+import type { ConfigPlan, Properties, StoredConfig } from "../../../api/types";
+import { useHasRole, useRegistry } from "../../../app/registry";
+import { ProblemText } from "../../../components/ProblemText";
+import { Timestamp } from "../../../components/Timestamp";
 import { useText } from "../../../i18n";
-import { ProblemText } from "../../../parts/ProblemText";
-import { When } from "../../../parts/When";
-import { type Draft, rebased, toDraft, toProperties } from "./draft";
-import { KNOWN } from "./fields";
-import { Review } from "./Review";
-import { Sections } from "./Sections";
+import { ConfigSections } from "./ConfigSections";
+import { type Draft, rebaseDraft, toDraft, toProperties } from "./draft";
+import { FIELD_KEYS } from "./fields";
+import { ReviewDialog } from "./ReviewDialog";
 
 interface Props {
   job: string;
-  /** What it starts from. */
+  /** The configuration before the edits. */
   base: Properties;
   about?: string;
   writtenAt?: string;
-  /** What runs it, for a new one. */
+  /** Handler type of a new job. */
   handler?: string;
-  store: UseMutationResult<Stored, unknown, Properties>;
-  /** What is looked at again when somebody was faster. */
-  touched?: readonly (readonly unknown[])[];
-  /** Said when a newer version is stored. */
-  newer?: (rebase: (theirs: Properties) => void) => ReactNode;
+  store: UseMutationResult<StoredConfig, unknown, Properties>;
+  /** Cache keys to refetch after a version conflict. */
+  invalidates?: readonly (readonly unknown[])[];
+  /** Notice shown when a newer version is stored. */
+  conflictNotice?: (rebase: (theirs: Properties) => void) => ReactNode;
 }
 
-/** A configuration to be edited: tried by the server while it is typed, shown as a difference before it is stored. */
-export function ConfigForm({ job, base, about, writtenAt, handler, store, touched, newer }: Props) {
+/** Edits a configuration. The server validates it while the user types, and the changes are reviewed before they are saved. */
+export function ConfigForm({
+  job,
+  base,
+  about,
+  writtenAt,
+  handler,
+  store,
+  invalidates,
+  conflictNotice,
+}: Props) {
   const t = useText();
   const registry = useRegistry();
   const client = useQueryClient();
-  const may = useMay("admin");
+  const isAllowed = useHasRole("admin");
   const [draft, setDraft] = useState<Draft>(() => toDraft(base));
-  const [isReviewed, setReviewed] = useState(false);
-  const sent = useMemo(() => toProperties(draft, base), [draft, base]);
-  const [tried] = useDebouncedValue(sent, 350);
+  const [isReviewing, setReviewing] = useState(false);
+  const properties = useMemo(() => toProperties(draft, base), [draft, base]);
+  const [planned] = useDebouncedValue(properties, 350);
 
   const plan = useQuery({
-    queryKey: ["plan", registry, job, handler ?? "", tried],
+    queryKey: ["plan", registry, job, handler ?? "", planned],
     queryFn: () =>
-      ask<Planned>("POST", `${atJob(registry, job)}/config/plan${query({ handler })}`, tried),
+      request<ConfigPlan>(
+        "POST",
+        `${jobPath(registry, job)}/config/plan${queryString({ handler })}`,
+        planned,
+      ),
     enabled: job !== "",
     retry: false,
     gcTime: 10_000,
     placeholderData: keepPreviousData,
   });
-  const problem = plan.isError && !plan.data ? asProblem(plan.error) : null;
-  const errors = problem?.field ? { [problem.field]: says(problem) } : {};
-  const isElsewhere = problem && !(problem.field && isShown(problem.field, draft));
+  const problem = plan.isError && !plan.data ? toProblem(plan.error) : null;
+  const errors = problem?.field ? { [problem.field]: errorText(problem) } : {};
+  const isFormProblem = problem && !(problem.field && isShown(problem.field, draft));
   const differences = plan.data?.differences ?? [];
   const isNew = plan.data?.change === "new";
   const count = isNew ? 1 : differences.length;
-  // What is stored is what was tried and shown, and that is a moment behind what is typed.
-  const isTried = tried === sent && !plan.isFetching;
+  // Only the validated configuration that the dialog shows is saved; it lags behind typing by the debounce delay.
+  const isPlanCurrent = planned === properties && !plan.isFetching;
 
   const change = (key: string, value: string | boolean) =>
     setDraft((before) => ({ ...before, values: { ...before.values, [key]: value } }));
 
-  const refused = (error: unknown) => {
-    if (asProblem(error).code !== "preconditionFailed") return;
-    // Somebody was faster: what they stored is looked at, and the form says so.
-    setReviewed(false);
-    for (const queryKey of touched ?? []) void client.invalidateQueries({ queryKey });
+  const onStoreError = (error: unknown) => {
+    if (toProblem(error).code !== "preconditionFailed") return;
+    // A newer version was stored: refetch it, and the form shows the conflict notice.
+    setReviewing(false);
+    for (const queryKey of invalidates ?? []) void client.invalidateQueries({ queryKey });
   };
 
-  // What turned out wrong is mended in the form, and reviewed when somebody asks for it again.
-  const isWrong = problem !== null;
+  // An invalid configuration closes the review; the user fixes it in the form.
+  const hasProblem = problem !== null;
   useEffect(() => {
-    if (isWrong) setReviewed(false);
-  }, [isWrong]);
+    if (hasProblem) setReviewing(false);
+  }, [hasProblem]);
 
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        setReviewed(true);
+        setReviewing(true);
       }}
     >
       <Stack gap="md">
-        {newer?.((theirs) => setDraft((mine) => rebased(mine, base, theirs)))}
-        <Sections
+        {conflictNotice?.((theirs) => setDraft((mine) => rebaseDraft(mine, base, theirs)))}
+        <ConfigSections
           draft={draft}
           errors={errors}
-          isReadOnly={!may}
+          isReadOnly={!isAllowed}
           onChange={change}
           onOthers={(others) => setDraft((before) => ({ ...before, others }))}
         />
@@ -105,15 +118,15 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
           style={{ position: "sticky", bottom: 8, zIndex: 2 }}
         >
           <div aria-live="polite">
-            {isElsewhere && problem ? (
+            {isFormProblem && problem ? (
               <ProblemText problem={problem} />
             ) : problem ? (
               <Text size="sm" c="var(--bad)">
-                {t.config.lookAbove}
+                {t.config.hasInvalidField}
               </Text>
             ) : (
               <Text size="sm" c="dimmed" component="div">
-                {may
+                {isAllowed
                   ? count > 0
                     ? t.config.changes(count)
                     : t.config.noChanges
@@ -122,7 +135,7 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
                 {writtenAt && (
                   <>
                     {" · "}
-                    <When at={writtenAt} />
+                    <Timestamp at={writtenAt} />
                   </>
                 )}
               </Text>
@@ -134,31 +147,31 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
               disabled={count === 0 && !problem}
               onClick={() => setDraft(toDraft(base))}
             >
-              {t.config.reset}
+              {t.config.discard}
             </Button>
-            <Button type="submit" disabled={!may || count === 0 || problem !== null}>
+            <Button type="submit" disabled={!isAllowed || count === 0 || problem !== null}>
               {t.config.review}
             </Button>
           </Group>
         </Group>
       </Stack>
-      {isReviewed && plan.data && (
-        <Review
+      {isReviewing && plan.data && (
+        <ReviewDialog
           job={job}
           plan={plan.data}
-          isBusy={store.isPending || !isTried}
-          onStore={() =>
-            store.mutate(tried, { onSuccess: () => setReviewed(false), onError: refused })
+          isBusy={store.isPending || !isPlanCurrent}
+          onSave={() =>
+            store.mutate(planned, { onSuccess: () => setReviewing(false), onError: onStoreError })
           }
-          onClose={() => setReviewed(false)}
+          onClose={() => setReviewing(false)}
         />
       )}
     </form>
   );
 }
 
-const says = (problem: { detail: string; hint?: string }) =>
+const errorText = (problem: { detail: string; hint?: string }) =>
   problem.hint ? `${problem.detail} – ${problem.hint}` : problem.detail;
 
 const isShown = (field: string, draft: Draft) =>
-  KNOWN.has(field) || draft.others.some(({ key }) => `props.${key}` === field);
+  FIELD_KEYS.has(field) || draft.others.some(({ key }) => `props.${key}` === field);

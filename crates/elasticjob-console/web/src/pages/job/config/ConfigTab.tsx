@@ -1,14 +1,14 @@
 import { Alert, Button } from "@mantine/core";
 import { useState } from "react";
 
-import { useAct } from "../../../api/act";
-import { exchange } from "../../../api/client";
-import { atJob, keys, useConfig, type Versioned } from "../../../api/queries";
-import type { JobDetails, Properties, Stored } from "../../../api/types";
+import { useAction } from "../../../api/action";
+import { requestWithEtag } from "../../../api/client";
+import { jobPath, queryKeys, useConfig, type VersionedConfiguration } from "../../../api/queries";
+import type { JobDetails, Properties, StoredConfig } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
+import { Icon } from "../../../components/Icon";
+import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
-import { Icon } from "../../../parts/Icon";
-import { Failure, Loading } from "../../../parts/states";
 import { ConfigForm } from "./ConfigForm";
 
 export function ConfigTab({ job }: { job: JobDetails }) {
@@ -16,13 +16,13 @@ export function ConfigTab({ job }: { job: JobDetails }) {
   const config = useConfig(registry, job.jobName);
   if (config.isPending) return <Loading rows={10} />;
   if (config.isError && !config.data) {
-    return <Failure error={config.error} again={() => void config.refetch()} />;
+    return <ErrorState error={config.error} onRetry={() => void config.refetch()} />;
   }
-  if (!config.data.properties) return <Unreadable problem={config.data.problem ?? ""} />;
-  return <Editing job={job.jobName} latest={config.data} />;
+  if (!config.data.properties) return <UnreadableConfig problem={config.data.problem ?? ""} />;
+  return <ConfigEditor job={job.jobName} latest={config.data} />;
 }
 
-function Unreadable({ problem }: { problem: string }) {
+function UnreadableConfig({ problem }: { problem: string }) {
   const t = useText();
   return (
     <Alert color="red" variant="light" title={t.job.unreadable} icon={<Icon name="alert" />}>
@@ -31,24 +31,30 @@ function Unreadable({ problem }: { problem: string }) {
   );
 }
 
-/** Edits the version that was seen first; if another is stored meanwhile, says so. */
-function Editing({ job, latest }: { job: string; latest: Versioned }) {
+/** Edits the version that was loaded first, and shows a notice if a newer one is stored. */
+function ConfigEditor({ job, latest }: { job: string; latest: VersionedConfiguration }) {
   const t = useText();
   const registry = useRegistry();
-  const [seen, setSeen] = useState(latest);
-  const isOld = latest.version !== seen.version;
-  const store = useAct<Properties, Stored>({
-    run: async (properties) => {
-      const at = `${atJob(registry, job)}/config`;
-      return (await exchange<Stored>("PUT", at, properties, { "If-Match": seen.etag })).data;
+  const [base, setBase] = useState(latest);
+  const isStale = latest.version !== base.version;
+  const store = useAction<Properties, StoredConfig>({
+    send: async (properties) => {
+      const at = `${jobPath(registry, job)}/config`;
+      return (await requestWithEtag<StoredConfig>("PUT", at, properties, { "If-Match": base.etag }))
+        .data;
     },
-    done: (stored) => (stored.isChanged ? t.config.stored(stored.version) : t.config.same),
-    touches: [keys.job(registry, job), keys.shards(registry, job), keys.jobs(registry)],
-    // The form says that itself, where it can be mended.
-    failed: (problem) => problem.code === "preconditionFailed",
-    after: (stored, sent) =>
-      setSeen({
-        ...seen,
+    successMessage: (stored) =>
+      stored.isChanged ? t.config.stored(stored.version) : t.config.unchanged,
+    invalidates: [
+      queryKeys.job(registry, job),
+      queryKeys.shards(registry, job),
+      queryKeys.jobs(registry),
+    ],
+    // The form shows this problem, with a way to resolve it.
+    onProblem: (problem) => problem.code === "preconditionFailed",
+    onSuccess: (stored, sent) =>
+      setBase({
+        ...base,
         version: stored.version,
         etag: `"${stored.version}"`,
         properties: stored.config ?? sent,
@@ -57,22 +63,22 @@ function Editing({ job, latest }: { job: string; latest: Versioned }) {
   return (
     <ConfigForm
       job={job}
-      base={seen.properties ?? {}}
-      about={t.config.version(seen.version)}
-      writtenAt={seen.writtenAt}
+      base={base.properties ?? {}}
+      about={t.config.version(base.version)}
+      writtenAt={base.writtenAt ?? undefined}
       store={store}
-      touched={[keys.job(registry, job)]}
-      newer={
-        isOld
+      invalidates={[queryKeys.job(registry, job)]}
+      conflictNotice={
+        isStale
           ? (rebase) => (
               <Alert color="yellow" variant="light" icon={<Icon name="alert" />} role="alert">
-                {t.config.newer(latest.version)}{" "}
+                {t.config.conflict(latest.version)}{" "}
                 <Button
                   size="compact-sm"
                   variant="default"
                   onClick={() => {
                     rebase(latest.properties ?? {});
-                    setSeen(latest);
+                    setBase(latest);
                   }}
                 >
                   {t.config.rebase}

@@ -2,10 +2,10 @@ import { Box, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 
 import { useCronCheck, useCronNext } from "../../../api/queries";
+import { FireList } from "../../../components/FireList";
 import { useText } from "../../../i18n";
-import { FireList } from "../../../parts/FireList";
 
-/** A cron, and what it means: when it would be due, while it is typed. */
+/** A cron field that shows the next fires while the user types. */
 export function CronField({
   value,
   zone,
@@ -24,10 +24,10 @@ export function CronField({
   const t = useText();
   const { label = "cron", about } = t.config.fields.cron ?? {};
   const [expression] = useDebouncedValue(value.trim(), 250);
-  const [at] = useDebouncedValue(zone.trim(), 250);
+  const [debouncedZone] = useDebouncedValue(zone.trim(), 250);
   const checked = useCronCheck(expression);
-  const next = useCronNext(expression, at, 3, dst);
-  const isRight = expression !== "" && next.isSuccess && !next.isPlaceholderData;
+  const next = useCronNext(expression, debouncedZone, 3, dst);
+  const isValid = expression !== "" && next.isSuccess && !next.isPlaceholderData;
   return (
     <Box>
       <TextInput
@@ -41,10 +41,10 @@ export function CronField({
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
         onChange={(event) => onChange(event.currentTarget.value)}
       />
-      {isRight && !error && (
+      {isValid && !error && (
         <Stack gap={2} mt={6} px="xs" py={4} bg="var(--row)" style={{ borderRadius: 6 }}>
           <Text size="xs" c="dimmed">
-            {t.config.wouldFire}
+            {t.config.nextFires}
           </Text>
           <FireList fires={next.data} zone={zone || null} />
           {checked.data?.warnings.map((warning) => (

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Properties } from "../../../api/types";
-import { rebased, toDraft, toProperties } from "./draft";
+import { rebaseDraft, toDraft, toProperties } from "./draft";
 
 const STORED: Properties = {
   jobName: "settle",
@@ -19,11 +19,11 @@ const STORED: Properties = {
   props: { "elasticjob.dst": "default", "streaming.process": "true", "email.password": "***" },
 };
 
-test("a form that nobody touched sends back what was stored", () => {
+test("an unchanged draft converts back to the stored properties", () => {
   expect(toProperties(toDraft(STORED), STORED)).toEqual(STORED);
 });
 
-test("an emptied field is left out, a number stays a number", () => {
+test("an empty field is omitted, and a number stays a number", () => {
   const draft = toDraft(STORED);
   draft.values.cron = "";
   draft.values.shardingTotalCount = "8";
@@ -36,7 +36,7 @@ test("an emptied field is left out, a number stays a number", () => {
   expect(sent.props).toEqual({ "streaming.process": "true", "email.password": "***" });
 });
 
-test("a property of the older spelling is shown, and sent once", () => {
+test("a property with its old name is shown, and sent under one name", () => {
   const stored = { ...STORED, jobExecutorServiceHandlerType: "CPU" } as Properties;
   const draft = toDraft(stored);
   expect(draft.values.jobExecutorThreadPoolSizeProviderType).toBe("CPU");
@@ -48,18 +48,18 @@ test("a property of the older spelling is shown, and sent once", () => {
   expect(sent).not.toHaveProperty("jobExecutorServiceHandlerType");
 });
 
-test("what somebody else changed meanwhile is kept, and what was typed here too", () => {
+test("rebase keeps both the newer version and the edits", () => {
   const draft = toDraft(STORED);
   draft.values.shardingTotalCount = "8";
   const theirs: Properties = { ...STORED, cron: "0 0 3 * * ?", shardingTotalCount: 5 };
 
-  const merged = toProperties(rebased(draft, STORED, theirs), theirs);
+  const merged = toProperties(rebaseDraft(draft, STORED, theirs), theirs);
 
   expect(merged.cron).toBe("0 0 3 * * ?");
   expect(merged.shardingTotalCount).toBe(8);
 });
 
-test("properties without a field are kept one by one, whoever changed them", () => {
+test("rebase merges properties without a field one by one", () => {
   const before: Properties = {
     ...STORED,
     props: { same: "1", mine: "1", theirs: "1", both: "1", gone: "1", dropped: "1" },
@@ -79,7 +79,7 @@ test("properties without a field are kept one by one, whoever changed them", () 
     { key: "", value: "half" },
   ];
 
-  const rebase = rebased(draft, before, theirs);
+  const rebase = rebaseDraft(draft, before, theirs);
 
   expect(toProperties(rebase, theirs).props).toEqual({
     same: "1",
@@ -92,12 +92,12 @@ test("properties without a field are kept one by one, whoever changed them", () 
   expect(rebase.others).toContainEqual({ key: "", value: "half" });
 });
 
-test("what was changed here is kept where somebody else took it away", () => {
+test("rebase keeps an edited property that was removed elsewhere", () => {
   const before: Properties = { ...STORED, props: { note: "1" } };
   const draft = toDraft(before);
   draft.others = [{ key: "note", value: "2" }];
 
-  const rebase = rebased(draft, before, { ...before, props: {} });
+  const rebase = rebaseDraft(draft, before, { ...before, props: {} });
 
   expect(rebase.others).toEqual([{ key: "note", value: "2" }]);
 });

@@ -1,15 +1,15 @@
 import type { Properties } from "../../../api/types";
-import { KNOWN, SECTIONS } from "./fields";
+import { FIELD_KEYS, SECTIONS } from "./fields";
 
-/** What is typed into the form: a value for each field, and properties that have no field of their own. */
+/** State of the form: a value per field, and the properties without a field. */
 export interface Draft {
   values: Record<string, string | boolean>;
   others: { key: string; value: string }[];
 }
 
 const FIELDS = SECTIONS.flatMap((section) => section.fields);
-/** What a property was called up to 3.0.4; the server keeps the spelling that is stored. */
-const OLDER: Record<string, string> = {
+/** Property names up to ElasticJob 3.0.4; the server keeps the stored spelling. */
+const OLD_NAMES: Record<string, string> = {
   jobExecutorThreadPoolSizeProviderType: "jobExecutorServiceHandlerType",
 };
 const DEFAULTS: Record<string, boolean> = { misfire: true, monitorExecution: true };
@@ -20,20 +20,20 @@ export function toDraft(properties: Properties): Draft {
   for (const { key, kind } of FIELDS) {
     const stored = key.startsWith("props.")
       ? props[key.slice("props.".length)]
-      : (properties[key as keyof Properties] ?? properties[OLDER[key] as keyof Properties]);
+      : (properties[key as keyof Properties] ?? properties[OLD_NAMES[key] as keyof Properties]);
     if (kind === "switch") values[key] = (stored ?? DEFAULTS[key] ?? false) === true;
     else values[key] = stored === undefined || stored === null ? "" : String(stored);
   }
   const others = Object.entries(props)
-    .filter(([key]) => !KNOWN.has(`props.${key}`))
+    .filter(([key]) => !FIELD_KEYS.has(`props.${key}`))
     .map(([key, value]) => ({ key, value }));
   return { values, others };
 }
 
-/** The whole configuration: what has no field is as it was. */
+/** The whole configuration; properties without a field are copied from `base`. */
 export function toProperties(draft: Draft, base: Properties): Properties {
   const properties: Record<string, unknown> = { ...base };
-  for (const key of Object.values(OLDER)) delete properties[key];
+  for (const key of Object.values(OLD_NAMES)) delete properties[key];
   const props: Record<string, string> = {};
   for (const { key, value } of draft.others) if (key.trim()) props[key.trim()] = value;
   for (const { key, kind } of FIELDS) {
@@ -52,35 +52,35 @@ export function toProperties(draft: Draft, base: Properties): Properties {
   return properties;
 }
 
-/** Somebody else stored something meanwhile: what was typed here stays, the rest is theirs. */
-export function rebased(draft: Draft, before: Properties, theirs: Properties): Draft {
+/** Applies the edits of a draft to a newer stored version. */
+export function rebaseDraft(draft: Draft, before: Properties, theirs: Properties): Draft {
   const old = toDraft(before);
   const next = toDraft(theirs);
   const values = { ...next.values };
   for (const [key, value] of Object.entries(draft.values)) {
     if (value !== old.values[key]) values[key] = value;
   }
-  return { values, others: rebasedOthers(draft.others, old.others, next.others) };
+  return { values, others: rebaseOthers(draft.others, old.others, next.others) };
 }
 
-/** The same, property by property: also what was taken away here or there stays away. */
-function rebasedOthers(
+/** The same for properties without a field; a property removed on either side stays removed. */
+function rebaseOthers(
   mine: Draft["others"],
   before: Draft["others"],
   theirs: Draft["others"],
 ): Draft["others"] {
   const by = (rows: Draft["others"]) => new Map(rows.map(({ key, value }) => [key.trim(), value]));
   const [ours, old, next] = [by(mine), by(before), by(theirs)];
-  const isOurs = (key: string) => ours.get(key) !== old.get(key);
-  const kept = theirs.flatMap(({ key, value }) => {
-    if (!isOurs(key)) return [{ key, value }];
+  const isChangedHere = (key: string) => ours.get(key) !== old.get(key);
+  const merged = theirs.flatMap(({ key, value }) => {
+    if (!isChangedHere(key)) return [{ key, value }];
     const typed = ours.get(key);
     return typed === undefined ? [] : [{ key, value: typed }];
   });
-  // A row without a name yet is being typed.
+  // A row with an empty key is still being typed.
   const added = mine.filter(({ key }) => {
     const name = key.trim();
-    return name === "" || (isOurs(name) && !next.has(name));
+    return name === "" || (isChangedHere(name) && !next.has(name));
   });
-  return [...kept, ...added];
+  return [...merged, ...added];
 }

@@ -1,10 +1,10 @@
-/** What a configuration's form has, part by part. A key below `props.` stands in the properties' own map. */
+/** A field of the configuration form. A key that starts with `props.` belongs to the map `props`. */
 export type Field =
   | { key: string; kind: "text" | "number" | "area"; placeholder?: string }
   | { key: string; kind: "switch" }
   | { key: string; kind: "choice"; choices: string[] };
 
-export type SectionName = "schedule" | "shards" | "trouble" | "alerts" | "rest";
+export type SectionName = "schedule" | "shards" | "failures" | "alerts" | "general";
 
 export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] = [
   {
@@ -34,7 +34,7 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     ],
   },
   {
-    name: "trouble",
+    name: "failures",
     column: 0,
     fields: [
       { key: "failover", kind: "switch" },
@@ -63,7 +63,7 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     ],
   },
   {
-    name: "rest",
+    name: "general",
     column: 1,
     fields: [
       { key: "description", kind: "area" },
@@ -81,6 +81,6 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
   },
 ];
 
-export const KNOWN = new Set(
+export const FIELD_KEYS = new Set(
   SECTIONS.flatMap((section) => section.fields.map((field) => field.key)),
 );

@@ -1,2 +1,2 @@
-/** The zones that this browser knows. */
+/** Time zones known to the browser. */
 export const ZONES: string[] = Intl.supportedValuesOf("timeZone");

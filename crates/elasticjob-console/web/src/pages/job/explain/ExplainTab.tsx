@@ -4,27 +4,27 @@ import { useState } from "react";
 import { useExplain } from "../../../api/queries";
 import type { Finding, Instance, JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
+import { Card } from "../../../components/Card";
+import { Icon, type IconName } from "../../../components/Icon";
+import { ServerMessage } from "../../../components/ServerMessage";
+import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
-import { Card } from "../../../parts/Card";
-import { Icon, type IconName } from "../../../parts/Icon";
-import { Failure, Loading } from "../../../parts/states";
-import { Told } from "../../../parts/Told";
 import classes from "./ExplainTab.module.css";
 
-/** Why it runs, or why not: what was looked at, the gravest first. */
+/** Explains why a job runs or does not run; the most severe findings come first. */
 export function ExplainTab({ job }: { job: JobDetails }) {
   const t = useText();
   const registry = useRegistry();
   const [shard, setShard] = useState<number | undefined>();
   const [local, setLocal] = useState("");
   const at = local ? new Date(local).toISOString() : undefined;
-  const explained = useExplain(registry, job.jobName, shard, at);
-  const findings = explained.data?.findings ?? [];
-  const gravest = findings.some((each) => each.weight === "blocks")
-    ? "blocks"
-    : findings.some((each) => each.weight === "matters")
-      ? "matters"
-      : "informs";
+  const explanation = useExplain(registry, job.jobName, shard, at);
+  const findings = explanation.data?.findings ?? [];
+  const worst = findings.some((each) => each.severity === "blocking")
+    ? "blocking"
+    : findings.some((each) => each.severity === "warning")
+      ? "warning"
+      : "info";
   return (
     <Stack gap="md">
       <Group align="flex-end" gap="sm">
@@ -45,17 +45,17 @@ export function ExplainTab({ job }: { job: JobDetails }) {
           onChange={(event) => setLocal(event.currentTarget.value)}
         />
       </Group>
-      {explained.isPending && <Loading />}
-      {explained.isError && !explained.data && <Failure error={explained.error} />}
-      {explained.data && (
-        <Card title={t.explain.verdicts[gravest]} isFlush>
+      {explanation.isPending && <Loading />}
+      {explanation.isError && !explanation.data && <ErrorState error={explanation.error} />}
+      {explanation.data && (
+        <Card title={t.explain.summaries[worst]} isFlush>
           <ul className={classes.findings} aria-live="polite">
-            {(["blocks", "matters", "informs"] as const).flatMap((weight) =>
+            {(["blocking", "warning", "info"] as const).flatMap((severity) =>
               findings
-                .filter((each) => each.weight === weight)
+                .filter((each) => each.severity === severity)
                 .map((each, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: findings have no name, two may be alike, and a row keeps no state.
-                  <Row key={`${weight}${index}`} finding={each} known={job.instanceList} />
+                  // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
+                  <FindingRow key={`${severity}${index}`} finding={each} known={job.instanceList} />
                 )),
             )}
           </ul>
@@ -65,26 +65,26 @@ export function ExplainTab({ job }: { job: JobDetails }) {
   );
 }
 
-const ICONS: Record<Finding["weight"], IconName> = {
-  blocks: "block",
-  matters: "alert",
-  informs: "info",
+const ICONS: Record<Finding["severity"], IconName> = {
+  blocking: "block",
+  warning: "alert",
+  info: "info",
 };
 
-function Row({ finding, known }: { finding: Finding; known: Instance[] }) {
+function FindingRow({ finding, known }: { finding: Finding; known: Instance[] }) {
   const t = useText();
   return (
-    <li className={classes.finding} data-weight={finding.weight}>
+    <li className={classes.finding} data-severity={finding.severity}>
       <span className={classes.icon}>
-        <Icon name={ICONS[finding.weight]} />
+        <Icon name={ICONS[finding.severity]} />
       </span>
       <div>
         <Text size="xs" c="dimmed">
-          {t.explain.weights[finding.weight]} · {t.explain.topics[finding.topic] ?? finding.topic}
+          {t.explain.severities[finding.severity]} · {t.explain.topics[finding.topic] ?? finding.topic}
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
-        <Told
-          says={t.explain.says(finding.topic, finding.message)}
+        <ServerMessage
+          text={t.explain.describe(finding.topic, finding.message)}
           message={finding.message}
           known={known}
         />

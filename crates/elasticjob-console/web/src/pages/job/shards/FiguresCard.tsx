@@ -1,36 +1,32 @@
-import "../../../parts/chart/chart.css";
+import "../../../components/chart/chart.css";
 
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import {
-  isWithoutHistory,
-  type JobFigures,
-  type Percentiles,
-  useJobFigures,
-} from "../../../api/history";
-import { useRegistry, useTo } from "../../../app/registry";
+import { isNoHistoryError, useJobFigures } from "../../../api/history";
+import type { JobFigures, Percentiles } from "../../../api/types";
+import { useRegistry, useRegistryLink } from "../../../app/registry";
+import { Card } from "../../../components/Card";
+import { colour } from "../../../components/chart/tones";
+import { ErrorState, Loading } from "../../../components/states";
+import { Timestamp } from "../../../components/Timestamp";
+import { formatDuration } from "../../../components/time";
 import { useText } from "../../../i18n";
-import { Card } from "../../../parts/Card";
-import { colour } from "../../../parts/chart/tones";
-import { Failure, Loading } from "../../../parts/states";
-import { duration } from "../../../parts/time";
-import { When } from "../../../parts/When";
-import { percent } from "../../jobs/spark";
+import { percent } from "../../jobs/sparklineBars";
 import classes from "./FiguresCard.module.css";
 
-/** How many of its last runs a job's page shows. */
-export const LAST = 40;
+/** Recent runs shown on a job's page. */
+export const LAST_RUNS = 40;
 
-/** How a job does, over a week. Without a history there is nothing to say, and the page of runs says why. */
+/** Statistics of a job over a week. Without a history store it is hidden; the runs page says why. */
 export function FiguresCard({ job }: { job: string }) {
   const t = useText();
-  const to = useTo();
-  const figures = useJobFigures(useRegistry(), job, LAST);
-  if (isWithoutHistory(figures.error)) return null;
+  const to = useRegistryLink();
+  const figures = useJobFigures(useRegistry(), job, LAST_RUNS);
+  if (isNoHistoryError(figures.error)) return null;
   return (
     <Card
-      title={t.job.figures}
+      title={t.job.statistics}
       right={
         <Anchor component={Link} size="sm" to={`${to("runs")}?${new URLSearchParams({ job })}`}>
           {t.job.allRuns}
@@ -40,15 +36,15 @@ export function FiguresCard({ job }: { job: string }) {
       {figures.isPending ? (
         <Loading rows={4} />
       ) : !figures.data ? (
-        <Failure error={figures.error} again={() => void figures.refetch()} />
+        <ErrorState error={figures.error} onRetry={() => void figures.refetch()} />
       ) : (
-        <Shown of={figures.data} />
+        <Figures of={figures.data} />
       )}
     </Card>
   );
 }
 
-function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
+function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
   const t = useText();
   if (!figures) {
     const last = lastRuns[0]?.startedAt;
@@ -56,7 +52,7 @@ function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
       <Text size="sm" c="dimmed" component="div">
         {last ? (
           <>
-            {t.job.notThisWeek} <When at={last} />
+            {t.job.notThisWeek} <Timestamp at={last} />
           </>
         ) : (
           t.job.neverRan
@@ -69,7 +65,7 @@ function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
     <Stack gap="sm" data-figures>
       <div>
         <Text size="xs" c="dimmed">
-          {t.job.success}
+          {t.job.successRate}
         </Text>
         <div className={classes.rate}>
           {successPermille === null ? "–" : percent(successPermille)}
@@ -84,21 +80,21 @@ function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
           ))}
         </div>
         <Text size="xs" c="dimmed">
-          {t.charts.counted({ done, failed, cancelled, running })}
+          {t.charts.counts({ done, failed, cancelled, running })}
         </Text>
       </div>
       <table className={classes.table}>
         <thead>
           <tr>
             <td />
-            <th scope="col">{t.job.half}</th>
-            <th scope="col">95 %</th>
-            <th scope="col">99 %</th>
+            <th scope="col">{t.job.p50}</th>
+            <th scope="col">{t.job.p95}</th>
+            <th scope="col">{t.job.p99}</th>
           </tr>
         </thead>
         <tbody>
-          <Line label={t.job.took} of={figures.durationMs} />
-          <Line label={t.job.late} of={figures.latenessMs} />
+          <PercentilesRow label={t.job.duration} of={figures.durationMs} />
+          <PercentilesRow label={t.job.startDelay} of={figures.latenessMs} />
         </tbody>
       </table>
       <div>
@@ -106,10 +102,10 @@ function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
           {t.job.lastSuccess}
         </Text>
         <Text size="sm" component="div">
-          <When at={figures.lastSuccess} />{" "}
+          <Timestamp at={figures.lastSuccess} />{" "}
           {figures.lastSuccess && (
             <Text span size="xs" c="dimmed">
-              <When at={figures.lastSuccess} isRelative />
+              <Timestamp at={figures.lastSuccess} isRelative />
             </Text>
           )}
         </Text>
@@ -118,12 +114,12 @@ function Shown({ of: { figures, lastRuns } }: { of: JobFigures }) {
   );
 }
 
-function Line({ label, of }: { label: string; of: Percentiles | null }) {
+function PercentilesRow({ label, of }: { label: string; of: Percentiles | null }) {
   return (
     <tr>
       <th scope="row">{label}</th>
       {(["p50", "p95", "p99"] as const).map((each) => (
-        <td key={each}>{of ? duration(of[each]) : "–"}</td>
+        <td key={each}>{of ? formatDuration(of[each]) : "–"}</td>
       ))}
     </tr>
   );

@@ -1,38 +1,38 @@
 import { Group, Text, Tooltip } from "@mantine/core";
 
 import type { Instance, JobDetails, Shard } from "../../../api/types";
+import { Icon } from "../../../components/Icon";
+import { InstanceName } from "../../../components/InstanceName";
+import { EmptyState } from "../../../components/states";
 import { useText } from "../../../i18n";
-import { Icon } from "../../../parts/Icon";
-import { InstanceName } from "../../../parts/InstanceName";
-import { Empty } from "../../../parts/states";
 import { laneOf, toneOf } from "./lanes";
 import classes from "./ShardMap.module.css";
 
-/** Who has which shard: a lane for each instance. When one dies, its shards are seen to move. */
+/** Shard assignment with one lane per instance. When an instance dies, its shards move to other lanes. */
 export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   if (shards.length === 0 && job.instanceList.length === 0) {
     return (
-      <Empty icon="instance" title={t.shards.nobody}>
-        {t.shards.nobodyAbout}
-      </Empty>
+      <EmptyState icon="instance" title={t.shards.noInstance}>
+        {t.shards.noInstanceAbout}
+      </EmptyState>
     );
   }
   const online = new Set(job.instanceList.map((each) => each.instanceId));
-  const homeless = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
+  const unassigned = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
   return (
     <div className={classes.lanes}>
-      {homeless.length > 0 && (
-        <div className={classes.lane} data-homeless>
-          <div className={classes.who}>
+      {unassigned.length > 0 && (
+        <div className={classes.lane} data-unassigned>
+          <div className={classes.instance}>
             <Text size="sm" fw={600} c="var(--bad)">
-              {t.shards.nowhere}
+              {t.shards.unassigned}
             </Text>
             <Text size="xs" c="dimmed">
-              {t.shards.nowhereAbout}
+              {t.shards.unassignedAbout}
             </Text>
           </div>
-          <Chips shards={homeless} />
+          <Chips shards={unassigned} />
         </div>
       )}
       {job.instanceList.map((instance) => (
@@ -52,7 +52,7 @@ function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; 
   const t = useText();
   return (
     <div className={classes.lane} data-instance={instance.instanceId}>
-      <div className={classes.who}>
+      <div className={classes.instance}>
         <Group gap={6} wrap="nowrap">
           <Text size="sm" fw={600} component="div">
             <InstanceName id={instance.instanceId} known={job.instanceList} />
@@ -87,15 +87,15 @@ function Chips({ shards }: { shards: Shard[] }) {
   return (
     <div className={classes.chips}>
       {shards.map((shard) => {
-        const says = t.shards.says(shard.item, t.shardStatus[shard.status], shard.parameter);
+        const label = t.shards.label(shard.item, t.shardStatus[shard.status], shard.parameter);
         return (
-          <Tooltip key={shard.item} label={says}>
+          <Tooltip key={shard.item} label={label}>
             <span
               className={classes.chip}
               data-tone={toneOf(shard)}
               data-shard={shard.item}
               role="img"
-              aria-label={says}
+              aria-label={label}
             >
               {shard.item}
             </span>

@@ -1,28 +1,28 @@
 import { ActionIcon, Group, Stack, Table, Text, Tooltip } from "@mantine/core";
 
 import type { JobDetails, Shard } from "../../../api/types";
+import { Badge } from "../../../components/Badge";
+import { Icon } from "../../../components/Icon";
+import { InstanceName } from "../../../components/InstanceName";
+import { RequireRole } from "../../../components/RequireRole";
+import { ScrollRegion } from "../../../components/ScrollRegion";
+import { EmptyState } from "../../../components/states";
+import { RunStateBadge, ShardStatusBadge } from "../../../components/statuses";
+import { Timestamp } from "../../../components/Timestamp";
 import { useText } from "../../../i18n";
-import { Allowed } from "../../../parts/Allowed";
-import { Badge } from "../../../parts/Badge";
-import { Icon } from "../../../parts/Icon";
-import { InstanceName } from "../../../parts/InstanceName";
-import { Scroll } from "../../../parts/Scroll";
-import { Empty } from "../../../parts/states";
-import { RunStateBadge, ShardStatusBadge } from "../../../parts/statuses";
-import { When } from "../../../parts/When";
-import { useJobActs } from "../acts";
+import { useJobActions } from "../actions";
 
 export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
-  const acts = useJobActs(job.jobName);
+  const actions = useJobActions(job.jobName);
   if (shards.length === 0)
     return (
-      <Empty icon="info" title={t.shards.none}>
+      <EmptyState icon="info" title={t.shards.none}>
         {t.shards.noneAbout}
-      </Empty>
+      </EmptyState>
     );
   return (
-    <Scroll label={t.shards.title}>
+    <ScrollRegion label={t.shards.title}>
       <Table miw={640}>
         <Table.Thead>
           <Table.Tr>
@@ -53,10 +53,10 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
                   <ShardStatusBadge status={shard.status} />
                   {shard.running?.since && (
                     <Text size="xs" c="dimmed" component="div">
-                      {t.shards.since} <When at={shard.running.since} isRelative />
+                      {t.shards.since} <Timestamp at={shard.running.since} isRelative />
                     </Text>
                   )}
-                  <Signs shard={shard} />
+                  <ShardBadges shard={shard} />
                 </Stack>
               </Table.Td>
               <Table.Td>
@@ -66,12 +66,12 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
                   </Text>
                 ) : (
                   <Text size="sm" c="dimmed">
-                    {t.shards.nowhere}
+                    {t.shards.unassigned}
                   </Text>
                 )}
                 {shard.instanceId && !shard.isOwnerOnline && (
                   <Text size="xs" c="var(--bad)">
-                    {t.shards.ownerGone}
+                    {t.shards.ownerOffline}
                   </Text>
                 )}
                 {shard.failoverInstanceId && (
@@ -86,22 +86,22 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
               </Table.Td>
               <Table.Td>
                 <Group gap={4} justify="flex-end" wrap="nowrap">
-                  <Acts shard={shard} acts={acts} />
+                  <ShardActions shard={shard} acts={actions} />
                 </Group>
               </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
-    </Scroll>
+    </ScrollRegion>
   );
 }
 
-function Signs({ shard }: { shard: Shard }) {
+function ShardBadges({ shard }: { shard: Shard }) {
   const t = useText();
   return (
     <>
-      {shard.waitsForFailover && <Badge tone="bad">{t.shards.waits}</Badge>}
+      {shard.awaitsFailover && <Badge tone="bad">{t.shards.awaitsFailover}</Badge>}
       {shard.misfire && <Badge tone="warn">{t.shards.misfire}</Badge>}
       {shard.problem && (
         <Text size="xs" c="var(--bad)">
@@ -128,7 +128,7 @@ function LastRun({ shard }: { shard: Shard }) {
       <Text size="xs" c="dimmed" component="div">
         {run.dueAt && (
           <>
-            {t.shards.due} <When at={run.dueAt} />
+            {t.shards.due} <Timestamp at={run.dueAt} />
           </>
         )}
         {run.attempt > 1 && ` · ${t.shards.attempt(run.attempt)}`}
@@ -137,12 +137,12 @@ function LastRun({ shard }: { shard: Shard }) {
   );
 }
 
-function Acts({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobActs> }) {
+function ShardActions({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobActions> }) {
   const t = useText();
   const { item } = shard;
   const toggle = shard.disabled ? t.shards.enable(item) : t.shards.disable(item);
   return (
-    <Allowed needs="operator">
+    <RequireRole minimum="operator">
       {(isRefused) => (
         <Group gap={4} wrap="nowrap">
           {shard.running && (
@@ -185,6 +185,6 @@ function Acts({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobAct
           </Tooltip>
         </Group>
       )}
-    </Allowed>
+    </RequireRole>
   );
 }

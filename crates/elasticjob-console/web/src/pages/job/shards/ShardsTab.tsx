@@ -5,17 +5,17 @@ import { useMatrix } from "../../../api/history";
 import { useShards } from "../../../api/queries";
 import type { JobDetails, Shard } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
+import { Card } from "../../../components/Card";
+import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
-import { Card } from "../../../parts/Card";
-import { Failure, Loading } from "../../../parts/states";
-import { Durations } from "./Durations";
-import { Facts } from "./Facts";
+import { DurationsChart } from "./DurationsChart";
 import { FiguresCard } from "./FiguresCard";
-import { Fires } from "./Fires";
-import { RoundMatrix } from "./RoundMatrix";
-import { MOST, merged, recorded, useRounds } from "./rounds";
+import { JobSettings } from "./JobSettings";
+import { fromHistory, MAX_RUNS, mergeRuns, useObservedRuns } from "./matrixRuns";
+import { RunMatrix } from "./RunMatrix";
 import { ShardMap } from "./ShardMap";
 import { ShardTable } from "./ShardTable";
+import { UpcomingFires } from "./UpcomingFires";
 
 export function ShardsTab({ job }: { job: JobDetails }) {
   const t = useText();
@@ -31,15 +31,15 @@ export function ShardsTab({ job }: { job: JobDetails }) {
             </Card>
           ) : shards.isError && !shards.data ? (
             <Card>
-              <Failure error={shards.error} again={() => void shards.refetch()} />
+              <ErrorState error={shards.error} onRetry={() => void shards.refetch()} />
             </Card>
           ) : (
             <>
-              <Card title={t.shards.map}>
+              <Card title={t.shards.assignment}>
                 <ShardMap job={job} shards={shards.data} />
               </Card>
-              <Rounds job={job} shards={shards.data} />
-              <Durations job={job.jobName} />
+              <RunMatrixCard job={job} shards={shards.data} />
+              <DurationsChart job={job.jobName} />
               <Card title={t.shards.title} isFlush>
                 <ShardTable job={job} shards={shards.data} />
               </Card>
@@ -51,10 +51,10 @@ export function ShardsTab({ job }: { job: JobDetails }) {
         <Stack gap="md">
           <FiguresCard job={job.jobName} />
           <Card title={t.fires.title}>
-            <Fires job={job} />
+            <UpcomingFires job={job} />
           </Card>
-          <Card title={t.facts.title}>
-            <Facts job={job} />
+          <Card title={t.settings.title}>
+            <JobSettings job={job} />
           </Card>
         </Stack>
       </Grid.Col>
@@ -62,17 +62,17 @@ export function ShardsTab({ job }: { job: JobDetails }) {
   );
 }
 
-/** What history has, and what goes on. Java tells the registry nothing of its runs: where nothing can be seen, nothing is shown. */
-function Rounds({ job, shards }: { job: JobDetails; shards: Shard[] }) {
+/** Recorded and observed runs. Java instances record no runs in the registry; without any run the card is hidden. */
+function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   const registry = useRegistry();
-  const matrix = useMatrix(registry, job.jobName, MOST);
-  const seen = useRounds(registry, job.jobName, shards);
-  const past = useMemo(() => recorded(matrix.data?.rounds ?? []), [matrix.data]);
-  const rounds = useMemo(() => merged(past, seen), [past, seen]);
-  if (rounds.length === 0) {
+  const matrix = useMatrix(registry, job.jobName, MAX_RUNS);
+  const observed = useObservedRuns(registry, job.jobName, shards);
+  const recorded = useMemo(() => fromHistory(matrix.data?.rounds ?? []), [matrix.data]);
+  const runs = useMemo(() => mergeRuns(recorded, observed), [recorded, observed]);
+  if (runs.length === 0) {
     return matrix.isPending ? (
-      <Card title={t.rounds.title}>
+      <Card title={t.runMatrix.title}>
         <Loading rows={2} />
       </Card>
     ) : null;
@@ -80,19 +80,14 @@ function Rounds({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const isRecorded = matrix.data !== undefined;
   return (
     <Card
-      title={t.rounds.title}
+      title={t.runMatrix.title}
       right={
         <Text size="xs" c="dimmed">
-          {isRecorded ? t.rounds.aboutPast(rounds.length) : t.rounds.about}
+          {isRecorded ? t.runMatrix.aboutHistory(runs.length) : t.runMatrix.about}
         </Text>
       }
     >
-      <RoundMatrix
-        rounds={rounds}
-        shards={shards}
-        known={job.instanceList}
-        isRecorded={isRecorded}
-      />
+      <RunMatrix runs={runs} shards={shards} known={job.instanceList} isRecorded={isRecorded} />
     </Card>
   );
 }

@@ -1,13 +1,13 @@
 import type { Shard } from "../../../api/types";
-import type { Tone } from "../../../parts/Badge";
+import type { Tone } from "../../../components/Badge";
 
-/** Where a shard is: with whoever runs it, else with whom it was dealt to. */
+/** The instance in whose lane a shard is shown: the one that runs it, else its owner. */
 export const laneOf = (shard: Shard): string | null =>
   shard.running?.instanceId ?? shard.failoverInstanceId ?? shard.instanceId;
 
-/** How a shard stands, the worst first. */
+/** Tone of a shard; the worst state wins. */
 export function toneOf(shard: Shard): Tone {
-  if (shard.problem || shard.waitsForFailover) return "bad";
+  if (shard.problem || shard.awaitsFailover) return "bad";
   if (shard.disabled) return "off";
   if (shard.running) return "busy";
   if (shard.status === "SHARDING_FLAG" || shard.misfire) return "warn";

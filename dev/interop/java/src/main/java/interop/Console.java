@@ -7,7 +7,7 @@ import org.apache.shardingsphere.elasticjob.infra.yaml.YamlEngine;
 import org.apache.shardingsphere.elasticjob.lite.lifecycle.api.JobAPIFactory;
 import org.apache.shardingsphere.elasticjob.lite.lifecycle.api.JobOperateAPI;
 
-/** What ElasticJob's console can ask and do: its lifecycle module, call for call. */
+/** The calls that ElasticJob's console makes to its lifecycle module. */
 final class Console {
 
     private final String servers;
@@ -19,11 +19,11 @@ final class Console {
         this.namespace = namespace;
     }
 
-    /** Orders are named by what they do; {@code job} and {@code ip} may be missing where the console lets them be. */
-    Object does(final String what, final JsonObject order) throws Exception {
-        String job = text(order, "job");
-        String ip = text(order, "ip");
-        switch (what) {
+    /** {@code job} and {@code ip} may be missing where the console allows it. */
+    Object execute(final String name, final JsonObject command) throws Exception {
+        String job = text(command, "job");
+        String ip = text(command, "ip");
+        switch (name) {
             case "brief":
                 return JobAPIFactory.createJobStatisticsAPI(servers, namespace, null).getJobBriefInfo(job);
             case "briefs":
@@ -35,10 +35,10 @@ final class Console {
             case "shards":
                 return JobAPIFactory.createShardingStatisticsAPI(servers, namespace, null).getShardingInfo(job);
             case "disable shard":
-                JobAPIFactory.createShardingOperateAPI(servers, namespace, null).disable(job, text(order, "item"));
+                JobAPIFactory.createShardingOperateAPI(servers, namespace, null).disable(job, text(command, "item"));
                 return true;
             case "enable shard":
-                JobAPIFactory.createShardingOperateAPI(servers, namespace, null).enable(job, text(order, "item"));
+                JobAPIFactory.createShardingOperateAPI(servers, namespace, null).enable(job, text(command, "item"));
                 return true;
             case "trigger":
                 return operate(api -> api.trigger(job));
@@ -51,27 +51,27 @@ final class Console {
             case "remove":
                 return operate(api -> api.remove(job, ip));
             case "dump of":
-                return JobAPIFactory.createJobOperateAPI(servers, namespace, null).dump(job, ip, order.get("port").getAsInt());
+                return JobAPIFactory.createJobOperateAPI(servers, namespace, null).dump(job, ip, command.get("port").getAsInt());
             case "config":
                 return YamlEngine.marshal(JobAPIFactory.createJobConfigurationAPI(servers, namespace, null).getJobConfiguration(job));
             case "update config":
-                JobAPIFactory.createJobConfigurationAPI(servers, namespace, null).updateJobConfiguration(Jobs.read(order));
+                JobAPIFactory.createJobConfigurationAPI(servers, namespace, null).updateJobConfiguration(Jobs.read(command));
                 return true;
             case "remove config":
                 JobAPIFactory.createJobConfigurationAPI(servers, namespace, null).removeJobConfiguration(job);
                 return true;
             default:
-                throw new IllegalArgumentException("nobody knows how to " + what);
+                throw new IllegalArgumentException("unknown command: " + name);
         }
     }
 
-    private boolean operate(final Consumer<JobOperateAPI> how) {
-        how.accept(JobAPIFactory.createJobOperateAPI(servers, namespace, null));
+    private boolean operate(final Consumer<JobOperateAPI> operation) {
+        operation.accept(JobAPIFactory.createJobOperateAPI(servers, namespace, null));
         return true;
     }
 
-    private static String text(final JsonObject order, final String key) {
-        JsonElement value = order.get(key);
+    private static String text(final JsonObject command, final String key) {
+        JsonElement value = command.get(key);
         return null == value || value.isJsonNull() ? null : value.getAsString();
     }
 }

@@ -10,8 +10,8 @@ import org.apache.shardingsphere.elasticjob.infra.yaml.YamlEngine;
 import org.apache.shardingsphere.elasticjob.lite.api.bootstrap.impl.ScheduleJobBootstrap;
 
 /**
- * A JVM with the real ElasticJob in it. A test writes orders to its stdin, one JSON object a line, and reads from its stdout
- * what happens: one answer for each order, in order, and in between what jobs and listeners do.
+ * Runs jobs with the real ElasticJob. A test writes commands to its stdin, one JSON object per line, and reads its stdout: one answer for each
+ * command, in order, and in between the events of jobs and listeners.
  *
  * <p>Arguments: the servers, the namespace, the session timeout in milliseconds.
  */
@@ -29,57 +29,57 @@ public final class Driver {
     public static void main(final String[] args) throws IOException {
         Driver driver = new Driver(args[0], args[1], Integer.parseInt(args[2]));
         JsonObject hello = new JsonObject();
-        hello.addProperty("said", "hello");
+        hello.addProperty("event", "hello");
         hello.addProperty("version", version());
-        Words.say(hello);
-        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = orders.readLine(); null != line; line = orders.readLine()) {
-            driver.obey(JsonParser.parseString(line).getAsJsonObject());
+        EventWriter.write(hello);
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); null != line; line = commands.readLine()) {
+            driver.handle(JsonParser.parseString(line).getAsJsonObject());
         }
-        // Whoever gave the orders is gone. Exit hooks would wait for jobs that run.
+        // The test is gone. Exit hooks would wait for running jobs.
         Runtime.getRuntime().halt(1);
     }
 
-    /** The jar's own word: the version in its name is the only one it has. */
+    /** The version in the name of the jar; the jar has no other. */
     private static String version() {
         String jar = ScheduleJobBootstrap.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         return jar.replaceAll(".*/elasticjob-lite-core-(.*)\\.jar", "$1");
     }
 
-    private void obey(final JsonObject order) {
+    private void handle(final JsonObject command) {
         JsonObject answer = new JsonObject();
-        answer.addProperty("said", "answer");
+        answer.addProperty("event", "answer");
         try {
-            answer.add("value", Words.tree(does(order)));
+            answer.add("value", EventWriter.toJson(execute(command)));
         } catch (final Exception ex) {
-            // Anything that is wrong with an order is the test's to judge.
+            // The test decides whether an error was expected.
             answer.addProperty("error", ex.toString());
         }
-        Words.say(answer);
+        EventWriter.write(answer);
     }
 
-    private Object does(final JsonObject order) throws Exception {
-        String what = order.get("do").getAsString();
-        switch (what) {
+    private Object execute(final JsonObject command) throws Exception {
+        String name = command.get("do").getAsString();
+        switch (name) {
             case "start":
-                return jobs.start(order);
-            case "crowd":
-                return jobs.crowd(order);
-            case "beats":
-                return Beat.told();
+                return jobs.start(command);
+            case "start many":
+                return jobs.startMany(command);
+            case "take starts":
+                return StartRecorder.take();
             case "stop":
-                return jobs.stop(order.get("job").getAsString());
+                return jobs.stop(command.get("job").getAsString());
             case "leave":
                 return jobs.leave();
             case "listen":
-                return jobs.listenForDumps(order.get("port").getAsInt());
+                return jobs.listenForDumps(command.get("port").getAsInt());
             case "dump":
-                return jobs.dump(order.get("job").getAsString());
+                return jobs.dump(command.get("job").getAsString());
             case "yaml":
-                // What it would store for what it has read: the text goes through its own model.
-                return YamlEngine.marshal(Jobs.read(order));
+                // The document that ElasticJob would store: the text is read into its model and written back.
+                return YamlEngine.marshal(Jobs.read(command));
             default:
-                return console.does(what, order);
+                return console.execute(name, command);
         }
     }
 }

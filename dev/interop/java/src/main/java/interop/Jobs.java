@@ -16,10 +16,10 @@ import org.apache.shardingsphere.elasticjob.reg.base.CoordinatorRegistryCenter;
 import org.apache.shardingsphere.elasticjob.reg.zookeeper.ZookeeperConfiguration;
 import org.apache.shardingsphere.elasticjob.reg.zookeeper.ZookeeperRegistryCenter;
 
-/** The jobs this JVM takes part in, on one connection. */
+/** The jobs that this JVM has joined, on one registry connection. */
 final class Jobs {
 
-    private final ZookeeperConfiguration where;
+    private final ZookeeperConfiguration configuration;
 
     private final Map<String, JobBootstrap> started = new HashMap<>();
 
@@ -28,26 +28,26 @@ final class Jobs {
     private SnapshotService dumps;
 
     Jobs(final String servers, final String namespace, final int sessionTimeout) {
-        where = new ZookeeperConfiguration(servers, namespace);
-        where.setSessionTimeoutMilliseconds(sessionTimeout);
-        where.setConnectionTimeoutMilliseconds(sessionTimeout);
-        // Soon back after a cut: a test waits for it.
-        where.setBaseSleepTimeMilliseconds(100);
-        where.setMaxSleepTimeMilliseconds(500);
-        where.setMaxRetries(20);
+        configuration = new ZookeeperConfiguration(servers, namespace);
+        configuration.setSessionTimeoutMilliseconds(sessionTimeout);
+        configuration.setConnectionTimeoutMilliseconds(sessionTimeout);
+        // Reconnect quickly: a test waits for it.
+        configuration.setBaseSleepTimeMilliseconds(100);
+        configuration.setMaxSleepTimeMilliseconds(500);
+        configuration.setMaxRetries(20);
     }
 
-    /** Joins a job and says by which id; the configuration is the YAML it is stored as. */
-    String start(final JsonObject order) {
-        JobConfiguration job = read(order).toJobConfiguration();
+    /** Joins a job, given the YAML that it is stored as, and returns the instance id. */
+    String start(final JsonObject command) {
+        JobConfiguration job = read(command).toJobConfiguration();
         boolean oneOff = null == job.getCron() || job.getCron().isEmpty();
-        String type = order.get("type").getAsString();
+        String type = command.get("type").getAsString();
         JobBootstrap bootstrap;
         if ("SIMPLE".equals(type)) {
-            Work work = new Work(order.get("lastsMs").getAsLong(), order.get("fails").getAsInt());
+            Work work = new Work(command.get("lastsMs").getAsLong(), command.get("fails").getAsInt());
             bootstrap = oneOff ? new OneOffJobBootstrap(registry(), work, job) : new ScheduleJobBootstrap(registry(), work, job);
-        } else if ("BEAT".equals(type)) {
-            bootstrap = new ScheduleJobBootstrap(registry(), new Beat(order.get("lastsMs").getAsLong()), job);
+        } else if ("RECORD_STARTS".equals(type)) {
+            bootstrap = new ScheduleJobBootstrap(registry(), new StartRecorder(command.get("lastsMs").getAsLong()), job);
         } else {
             bootstrap = oneOff ? new OneOffJobBootstrap(registry(), type, job) : new ScheduleJobBootstrap(registry(), type, job);
         }
@@ -59,26 +59,27 @@ final class Jobs {
     }
 
     /**
-     * Joins many jobs that are alike but for their names, {@code prefix0} and on, one after the other as a program does. Stops early when there is no room
-     * for more, or no time. How many it has joined, and what became of the next one.
+     * Joins many jobs that differ only in their names, {@code prefix0} and on, one after the other as a program does. Stops early when the time or
+     * the number of threads is exceeded. Returns how many jobs it has joined and, if it stopped early, the reason.
      */
-    JsonObject crowd(final JsonObject order) {
-        long until = System.nanoTime() + order.get("withinMs").getAsLong() * 1_000_000;
-        int count = order.get("count").getAsInt();
+    JsonObject startMany(final JsonObject command) {
+        long until = System.nanoTime() + command.get("withinMs").getAsLong() * 1_000_000;
+        int count = command.get("count").getAsInt();
         JsonObject result = new JsonObject();
         int joined = 0;
         while (joined < count) {
             if (System.nanoTime() > until) {
-                result.addProperty("why", "its time was up");
+                result.addProperty("reason", "the time was up");
                 break;
             }
-            if (ManagementFactory.getThreadMXBean().getThreadCount() > order.get("threads").getAsInt()) {
-                result.addProperty("why", "it had as many threads as it was allowed");
+            if (ManagementFactory.getThreadMXBean().getThreadCount() > command.get("threads").getAsInt()) {
+                result.addProperty("reason", "the thread limit was reached");
                 break;
             }
-            JobConfigurationPOJO job = read(order);
-            job.setJobName(order.get("prefix").getAsString() + joined);
-            ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(registry(), new Beat(order.get("lastsMs").getAsLong()), job.toJobConfiguration());
+            JobConfigurationPOJO job = read(command);
+            job.setJobName(command.get("prefix").getAsString() + joined);
+            StartRecorder recorder = new StartRecorder(command.get("lastsMs").getAsLong());
+            ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(registry(), recorder, job.toJobConfiguration());
             started.put(job.getJobName(), bootstrap);
             bootstrap.schedule();
             joined++;
@@ -95,7 +96,7 @@ final class Jobs {
         return null != bootstrap;
     }
 
-    /** Stops everything and ends the session, as a program does that ends in peace. */
+    /** Stops all jobs and closes the session, as a program does that exits gracefully. */
     boolean leave() {
         started.values().forEach(JobBootstrap::shutdown);
         started.clear();
@@ -118,13 +119,13 @@ final class Jobs {
         return dumps.dumpJobDirectly(job);
     }
 
-    static JobConfigurationPOJO read(final JsonObject order) {
-        return YamlEngine.unmarshal(order.get("yaml").getAsString(), JobConfigurationPOJO.class);
+    static JobConfigurationPOJO read(final JsonObject command) {
+        return YamlEngine.unmarshal(command.get("yaml").getAsString(), JobConfigurationPOJO.class);
     }
 
     private CoordinatorRegistryCenter registry() {
         if (null == registry) {
-            registry = new ZookeeperRegistryCenter(where);
+            registry = new ZookeeperRegistryCenter(configuration);
             registry.init();
         }
         return registry;

@@ -4,7 +4,7 @@ import com.google.gson.JsonObject;
 import org.apache.shardingsphere.elasticjob.api.ShardingContext;
 import org.apache.shardingsphere.elasticjob.simple.job.SimpleJob;
 
-/** A job that takes a while and says when it begins and how it ends. One of its shards may fail each time. */
+/** A job that sleeps, and writes an event when it starts and when it ends. One of its shards may always fail. */
 public final class Work implements SimpleJob {
 
     private final long lastsMs;
@@ -21,28 +21,28 @@ public final class Work implements SimpleJob {
 
     @Override
     public void execute(final ShardingContext context) {
-        say("began", context);
+        write("started", context);
         try {
             Thread.sleep(lastsMs);
         } catch (final InterruptedException ex) {
-            say("interrupted", context);
+            write("interrupted", context);
             Thread.currentThread().interrupt();
             return;
         }
         if (fails == context.getShardingItem()) {
-            say("failed", context);
-            throw new IllegalStateException("this shard fails each time");
+            write("failed", context);
+            throw new IllegalStateException("this shard always fails");
         }
-        say("ended", context);
+        write("ended", context);
     }
 
-    private static void say(final String what, final ShardingContext context) {
-        JsonObject words = new JsonObject();
-        words.addProperty("said", what);
-        words.addProperty("job", context.getJobName());
-        words.addProperty("item", context.getShardingItem());
-        words.addProperty("task", context.getTaskId());
-        words.addProperty("parameter", context.getShardingParameter());
-        Words.say(words);
+    private static void write(final String kind, final ShardingContext context) {
+        JsonObject event = new JsonObject();
+        event.addProperty("event", kind);
+        event.addProperty("job", context.getJobName());
+        event.addProperty("item", context.getShardingItem());
+        event.addProperty("task", context.getTaskId());
+        event.addProperty("parameter", context.getShardingParameter());
+        EventWriter.write(event);
     }
 }

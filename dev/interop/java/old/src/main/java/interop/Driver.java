@@ -17,7 +17,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A JVM with elastic-job 2.1.5 in it, which takes orders and says what happens as the driver with ElasticJob 3 does.
+ * Runs jobs with elastic-job 2.1.5, with the same commands and events as the driver with ElasticJob 3.
  *
  * <p>Arguments: the servers, the namespace, the session timeout in milliseconds.
  */
@@ -32,52 +32,52 @@ public final class Driver {
     private Driver(final String servers, final String namespace, final int sessionTimeout) {
         this.servers = servers;
         this.namespace = namespace;
-        ZookeeperConfiguration where = new ZookeeperConfiguration(servers, namespace);
-        where.setSessionTimeoutMilliseconds(sessionTimeout);
-        registry = new ZookeeperRegistryCenter(where);
+        ZookeeperConfiguration configuration = new ZookeeperConfiguration(servers, namespace);
+        configuration.setSessionTimeoutMilliseconds(sessionTimeout);
+        registry = new ZookeeperRegistryCenter(configuration);
         registry.init();
     }
 
     public static void main(final String[] args) throws IOException {
         Driver driver = new Driver(args[0], args[1], Integer.parseInt(args[2]));
         JsonObject hello = new JsonObject();
-        hello.addProperty("said", "hello");
+        hello.addProperty("event", "hello");
         hello.addProperty("version", version());
-        Work.say(hello);
-        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = orders.readLine(); null != line; line = orders.readLine()) {
-            driver.obey(new JsonParser().parse(line).getAsJsonObject());
+        Work.write(hello);
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); null != line; line = commands.readLine()) {
+            driver.handle(new JsonParser().parse(line).getAsJsonObject());
         }
-        // Whoever gave the orders is gone. Exit hooks would wait for jobs that run.
+        // The test is gone. Exit hooks would wait for running jobs.
         Runtime.getRuntime().halt(1);
     }
 
-    /** The jar's own word: the version in its name. */
+    /** The version in the name of the jar. */
     private static String version() {
         String jar = JobScheduler.class.getProtectionDomain().getCodeSource().getLocation().getPath();
         return jar.replaceAll(".*/elastic-job-lite-core-(.*)\\.jar", "$1");
     }
 
-    private void obey(final JsonObject order) {
+    private void handle(final JsonObject command) {
         JsonObject answer = new JsonObject();
-        answer.addProperty("said", "answer");
+        answer.addProperty("event", "answer");
         try {
-            does(order);
+            execute(command);
             answer.addProperty("value", true);
         } catch (final Exception ex) {
-            // Anything that is wrong with an order is the test's to judge.
+            // The test decides whether an error was expected.
             answer.addProperty("error", ex.toString());
         }
-        Work.say(answer);
+        Work.write(answer);
     }
 
-    private void does(final JsonObject order) {
-        String job = order.get("job").getAsString();
-        switch (order.get("do").getAsString()) {
+    private void execute(final JsonObject command) {
+        String job = command.get("job").getAsString();
+        switch (command.get("do").getAsString()) {
             case "start":
-                Work.lastsMs = order.get("lastsMs").getAsLong();
-                JobCoreConfiguration core = JobCoreConfiguration.newBuilder(job, order.get("cron").getAsString(), order.get("shards").getAsInt())
-                        .shardingItemParameters(order.get("items").getAsString()).failover(true).misfire(true).description("nightly").build();
+                Work.lastsMs = command.get("lastsMs").getAsLong();
+                JobCoreConfiguration core = JobCoreConfiguration.newBuilder(job, command.get("cron").getAsString(), command.get("shards").getAsInt())
+                        .shardingItemParameters(command.get("items").getAsString()).failover(true).misfire(true).description("nightly").build();
                 SimpleJobConfiguration simple = new SimpleJobConfiguration(core, Work.class.getCanonicalName());
                 new JobScheduler(registry, LiteJobConfiguration.newBuilder(simple).monitorPort(9888).build()).init();
                 return;
@@ -88,11 +88,11 @@ public final class Driver {
                 console().enable(Optional.of(job), Optional.<String>absent());
                 return;
             default:
-                throw new IllegalArgumentException("nobody knows how to do " + order);
+                throw new IllegalArgumentException("unknown command: " + command);
         }
     }
 
-    /** What its console does. */
+    /** The API behind the console of 2.1.5. */
     private JobOperateAPI console() {
         return JobAPIFactory.createJobOperateAPI(servers, namespace, Optional.<String>absent());
     }

@@ -6,40 +6,40 @@ import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 
 /**
- * A job that takes a while and says when it begins and that it has ended. It has the name of the class that takes its place, as it would when a program is moved
- * to a newer ElasticJob.
+ * A job that sleeps, and writes an event when it starts and when it ends. It has the same class name as the job of the driver with ElasticJob 3, as
+ * when a program is moved to a newer ElasticJob.
  */
 public final class Work implements SimpleJob {
 
-    /** 2.1.5 makes its jobs by itself: there is no other way to tell them something. */
+    /** Static because 2.1.5 creates its jobs itself: there is no other way to pass them a value. */
     static volatile long lastsMs;
 
     @Override
     public void execute(final ShardingContext context) {
-        say("began", context);
+        write("started", context);
         try {
             Thread.sleep(lastsMs);
         } catch (final InterruptedException ex) {
-            say("interrupted", context);
+            write("interrupted", context);
             Thread.currentThread().interrupt();
             return;
         }
-        say("ended", context);
+        write("ended", context);
     }
 
-    private static void say(final String what, final ShardingContext context) {
-        JsonObject words = new JsonObject();
-        words.addProperty("said", what);
-        words.addProperty("job", context.getJobName());
-        words.addProperty("item", context.getShardingItem());
-        words.addProperty("task", context.getTaskId());
-        words.addProperty("parameter", context.getShardingParameter());
-        say(words);
+    private static void write(final String kind, final ShardingContext context) {
+        JsonObject event = new JsonObject();
+        event.addProperty("event", kind);
+        event.addProperty("job", context.getJobName());
+        event.addProperty("item", context.getShardingItem());
+        event.addProperty("task", context.getTaskId());
+        event.addProperty("parameter", context.getShardingParameter());
+        write(event);
     }
 
-    /** Shards speak at the same time: a line is one piece. */
-    static synchronized void say(final JsonObject words) {
-        words.addProperty("at", System.currentTimeMillis());
-        System.out.println(new Gson().toJson(words));
+    /** Synchronized because shards write at the same time: each line must stay in one piece. */
+    static synchronized void write(final JsonObject event) {
+        event.addProperty("at", System.currentTimeMillis());
+        System.out.println(new Gson().toJson(event));
     }
 }

@@ -1,0 +1,50 @@
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440].map((step) => step * MINUTE);
+
+/** A label below a bar. */
+export interface Tick {
+  index: number;
+  label: string;
+}
+
+/** Ticks at round local times, at most `most`. */
+export function timeTicks(
+  from: number,
+  bucketMs: number,
+  count: number,
+  most: number,
+  locale: string,
+): Tick[] {
+  const span = bucketMs * count;
+  const step = STEPS.find((each) => each >= bucketMs && span / each <= most) ?? 24 * HOUR;
+  const format = new Intl.DateTimeFormat(
+    locale,
+    step >= 24 * HOUR
+      ? { month: "2-digit", day: "2-digit" }
+      : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+  );
+  const ticks: Tick[] = [];
+  let previous = -1;
+  for (let index = 0; index < count; index += 1) {
+    const at = from + index * bucketMs;
+    // The first bucket of each step, because a bucket may be longer than the zone offset.
+    const local = at - new Date(at).getTimezoneOffset() * MINUTE;
+    const stepIndex = Math.floor(local / step);
+    const isFirst = previous !== -1 ? stepIndex !== previous : local % step === 0;
+    if (isFirst) ticks.push({ index, label: format.format(at) });
+    previous = stepIndex;
+  }
+  return ticks;
+}
+
+/** Evenly spaced ticks, at most `most`; the last bar always has one. */
+export function evenTicks(count: number, most: number, label: (index: number) => string): Tick[] {
+  if (count === 0) return [];
+  const step = Math.max(1, Math.ceil(count / most));
+  const ticks: Tick[] = [];
+  for (let index = (count - 1) % step; index < count; index += step) {
+    ticks.push({ index, label: label(index) });
+  }
+  return ticks;
+}

@@ -1,0 +1,150 @@
+import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+import { useShards } from "../../api/queries";
+import type { JobDetails, TriggerRequest, TriggerResponse } from "../../api/types";
+import { useRegistry } from "../../app/registry";
+import { InstanceName } from "../../components/InstanceName";
+import { fromLocalInput, toLocalInput } from "../../components/timeRange";
+import { useText } from "../../i18n";
+import { useJobActions } from "./actions";
+
+/** Triggers all or selected shards, with an optional parameter and logical time. */
+export function TriggerDialog({
+  job,
+  initial = {},
+  note,
+  onTriggered,
+  onClose,
+}: {
+  job: JobDetails;
+  /** Initial values. */
+  initial?: TriggerRequest;
+  /** Remark on the initial values. */
+  note?: string;
+  onTriggered?: (response: TriggerResponse) => void;
+  onClose: () => void;
+}) {
+  const t = useText();
+  const registry = useRegistry();
+  const shards = useShards(registry, job.jobName);
+  const { trigger } = useJobActions(job.jobName);
+  const [scope, setScope] = useState<"all" | "some">(initial.shards ? "some" : "all");
+  const [chosen, setChosen] = useState<string[]>(initial.shards?.map(String) ?? []);
+  const [parameter, setParameter] = useState(initial.parameter ?? "");
+  const initialTime = initial.at ? toLocalInput(initial.at, "second") : "";
+  const [logicalTime, setLogicalTime] = useState(initialTime);
+  const hasJava = job.instanceList.some((each) => each.language === "java");
+  const isRustOnly = scope === "some" || parameter !== "" || logicalTime !== "";
+
+  const submit = () =>
+    trigger.mutate(
+      {
+        shards: scope === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
+        parameter: parameter || undefined,
+        // An unchanged time is sent as it was, because the input drops milliseconds.
+        at: logicalTime === initialTime ? initial.at : fromLocalInput(logicalTime) || undefined,
+      },
+      {
+        onSuccess: (done) => {
+          onClose();
+          onTriggered?.(done);
+        },
+      },
+    );
+
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={t.job.triggerTitle(job.jobName)}
+      closeButtonProps={{ "aria-label": t.close }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <Stack gap="md">
+          {note && (
+            <Text size="sm" c="dimmed">
+              {note}
+            </Text>
+          )}
+          <Radio.Group
+            label={t.job.triggerShards}
+            value={scope}
+            onChange={(value) => setScope(value as "all" | "some")}
+          >
+            <Group mt={6}>
+              <Radio value="all" label={t.job.triggerAll(job.shardingTotalCount ?? 0)} />
+              <Radio value="some" label={t.job.triggerChosen} />
+            </Group>
+          </Radio.Group>
+          {scope === "some" && (
+            <Chip.Group multiple value={chosen} onChange={setChosen}>
+              <Group gap={6} role="group" aria-label={t.job.triggerChosen}>
+                {(shards.data ?? []).map((shard) => (
+                  <Chip key={shard.item} value={String(shard.item)} size="xs">
+                    {shard.item}
+                    {shard.parameter ? ` · ${shard.parameter}` : ""}
+                  </Chip>
+                ))}
+              </Group>
+            </Chip.Group>
+          )}
+          <TextInput
+            label={t.job.triggerParameter}
+            description={t.job.triggerParameterAbout}
+            value={parameter}
+            onChange={(event) => setParameter(event.currentTarget.value)}
+            autoComplete="off"
+          />
+          <TextInput
+            type="datetime-local"
+            step={1}
+            label={t.job.triggerLogicalTime}
+            description={t.job.triggerLogicalTimeAbout}
+            value={logicalTime}
+            onChange={(event) => setLogicalTime(event.currentTarget.value)}
+          />
+          <div>
+            <Text size="sm">{t.consequences}</Text>
+            <List size="sm" mt={4}>
+              <List.Item>
+                {job.instanceList.length === 0
+                  ? t.job.triggerNoInstance
+                  : t.job.triggerConsequence(job.instanceList.length)}
+              </List.Item>
+              {job.instanceList.length > 0 && job.instanceList.length <= 6 && (
+                <List.Item>
+                  {job.instanceList.map((each, index) => (
+                    <span key={each.instanceId}>
+                      {index > 0 && <>, </>}
+                      <InstanceName id={each.instanceId} known={job.instanceList} />
+                    </span>
+                  ))}
+                </List.Item>
+              )}
+              {isRustOnly && hasJava && <List.Item>{t.job.triggerJava}</List.Item>}
+            </List>
+          </div>
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t.cancel}
+            </Button>
+            <Button
+              type="submit"
+              loading={trigger.isPending}
+              disabled={scope === "some" && chosen.length === 0}
+              data-autofocus
+            >
+              {t.job.trigger}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,458 @@
+//! Takes part in one job for as long as the node runs, over any number of registry sessions.
+//!
+//! In each session the loop is a [`Member`] of the job. It reacts to fires of the [`Timer`], to [`News`] of the member and to runs that end, and
+//! starts the next item of its pending work. When the session is lost, the loop joins again; runs of the lost session are cancelled or finish, as the
+//! job's policy says, and pending work stays.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::{sync::watch, task};
+
+use super::{
+    history_tap::HistoryTap,
+    identity::Identity,
+    job::NodeJob,
+    job_state::JobState,
+    once_barrier::OnceBarrier,
+    pending_work::WorkItem,
+    run::{RunContext, RunResult},
+    supervision::Supervision,
+    timer::{Alarm, Timer},
+};
+use crate::{
+    coordination::{
+        flaw::{Flaw, Flaws},
+        member::{
+            Author, BusyShards, Ground, IfAbsent, JoinError, Joining, Member, News, Why,
+            settle_configuration,
+        },
+        sharding::CustomStrategies,
+        tree::JobTree,
+        trigger::TriggerRequest,
+    },
+    execution::{Alerts, AttemptContext, Executors, Listeners, Output, Runner, Work},
+    job::{
+        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
+        ThreadPool,
+    },
+    registry::{self, Registry},
+    runtime::{CancelReason, CancelToken, Clock, Randomness},
+    schedule::Zone,
+};
+
+/// How long a fire waits at most for a sharding in progress.
+const MAX_SHARDING_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait before a retry after an outage.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// What all jobs of a node share.
+pub(super) struct NodeContext {
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) randomness: Arc<dyn Randomness>,
+    pub(super) timer: Timer,
+    pub(super) identity: Identity,
+    pub(super) labels: Option<String>,
+    /// Sharding strategies of the program, by name.
+    pub(super) strategies: CustomStrategies,
+    pub(super) executors: Executors,
+    /// Default time zone for jobs that set none.
+    pub(super) zone: Zone,
+    pub(super) processors: usize,
+    /// How long running shards may take to finish when the node stops.
+    pub(super) drain: Duration,
+    pub(super) alerts: Alerts,
+    /// Receives the lines that scripts print.
+    pub(super) output: Arc<dyn Output>,
+    pub(super) history: HistoryTap,
+    pub(super) supervision: Supervision,
+    /// Deliberate faults, for the simulation.
+    pub(super) flaws: Flaws,
+    pub(super) stop: CancelToken,
+}
+
+/// The job as the program defines it. The program can change the definition while the job runs.
+pub(super) struct LocalJob {
+    name: JobName,
+    definition: Mutex<Job>,
+    handler: Handler,
+    author: Author,
+}
+
+impl LocalJob {
+    /// Replaces the definition and settles with the registry which configuration takes precedence, as on joining. A job that was removed meanwhile
+    /// stays removed.
+    pub(super) async fn update(&self, registry: &dyn Registry, job: Job) -> Result<(), JoinError> {
+        *self.definition.lock().unwrap_or_else(PoisonError::into_inner) = job.clone();
+        let outage = |source| JoinError::Registry { job: self.name.to_string(), source };
+        let namespace = registry.namespace();
+        let tree = JobTree::new(namespace, &self.name).map_err(|error| {
+            let (path, reason) = (namespace.path().clone(), error.to_string());
+            outage(registry::Error::Invalid { path, reason })
+        })?;
+        let settled =
+            settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Gone).await?;
+        self.log_drift(&settled.1);
+        Ok(())
+    }
+
+    /// Logs where the stored configuration differs from the definition and takes precedence.
+    fn log_drift(&self, drift: &[Difference]) {
+        for difference in drift {
+            tracing::warn!(
+                job = %self.name, %difference,
+                hint = "`overwrite: true`, or `elasticjob job apply -f FILE`",
+                "stored configuration overrides the local one"
+            );
+        }
+    }
+
+    fn definition(&self) -> Job {
+        self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Takes part in one job of the node.
+pub(super) struct JobLoop {
+    node: Arc<NodeContext>,
+    local: Arc<LocalJob>,
+    work: Arc<dyn Work>,
+    listeners: Arc<Listeners>,
+    once: OnceBarrier,
+    /// Shards that tasks of this process still run, over all sessions.
+    busy: BusyShards,
+    /// Ends the loop: with the node, or earlier.
+    stop: CancelToken,
+    /// Whether the loop can run a fire now: the registry answers and the owners of the shards are known. Closed when the loop has ended.
+    ready: watch::Sender<bool>,
+}
+
+/// Why the loop's part in a session ended.
+enum SessionEnd {
+    /// Join again in another session.
+    SessionLost,
+    /// The loop is over.
+    Stopped,
+}
+
+impl JobLoop {
+    pub(super) fn new(
+        node: Arc<NodeContext>,
+        entry: NodeJob,
+        stop: CancelToken,
+        ready: watch::Sender<bool>,
+    ) -> Self {
+        let work = node.supervision.supervise(&entry.handler, entry.work);
+        let name = entry.job.name.clone();
+        let (definition, handler) = (Mutex::new(entry.job), entry.handler);
+        Self {
+            local: Arc::new(LocalJob { name, definition, handler, author: entry.author }),
+            work: match entry.permission {
+                Some(permission) => permission.wrap(work),
+                None => work,
+            },
+            listeners: Arc::new(Listeners::new(entry.listeners)),
+            once: OnceBarrier::new(entry.once, &node.randomness),
+            node,
+            busy: BusyShards::default(),
+            stop,
+            ready,
+        }
+    }
+
+    /// The definition, which can be updated while the loop runs.
+    pub(super) fn local_job(&self) -> &Arc<LocalJob> {
+        &self.local
+    }
+
+    /// Joins the job in the current session.
+    pub(super) async fn join(&self) -> Result<Member, JoinError> {
+        let node = &self.node;
+        let id = node.identity.current(&*node.registry, &*node.randomness).await;
+        let id =
+            id.map_err(|source| JoinError::Registry { job: self.local.name.to_string(), source })?;
+        let mut instance = Instance::new(id);
+        instance.labels.clone_from(&node.labels);
+        let joining = Joining {
+            local: self.local.definition(),
+            handler: self.local.handler.clone(),
+            author: self.local.author,
+            instance,
+        };
+        let environment = Ground {
+            registry: Arc::clone(&node.registry),
+            clock: Arc::clone(&node.clock),
+            randomness: Arc::clone(&node.randomness),
+            strategies: node.strategies.clone(),
+            flaws: node.flaws,
+            busy: self.busy.clone(),
+        };
+        let member = Member::join(environment, joining).await?;
+        self.local.log_drift(member.drift());
+        Ok(member)
+    }
+
+    /// Takes part in the job, over any number of sessions, until the node stops or the instance is shut down.
+    pub(super) async fn run(self: Box<Self>, mut member: Member) {
+        let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
+        loop {
+            let end = self.run_session(member, &mut state).await;
+            self.ready.send_replace(false);
+            match end {
+                SessionEnd::Stopped => return,
+                SessionEnd::SessionLost => {}
+            }
+            member = loop {
+                tokio::select! {
+                    biased;
+                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
+                    // Boxed: the future is large and rarely needed, and would enlarge every loop.
+                    joined = Box::pin(self.join()) => match joined {
+                        Ok(member) => break member,
+                        // The job was defined only in the registry and is removed there.
+                        Err(JoinError::Gone { .. }) => {
+                            return self.drain(&mut state).await;
+                        }
+                        Err(error) => {
+                            tracing::error!(job = %self.local.name, %error, "rejoining job failed, retrying");
+                        }
+                    },
+                }
+                tokio::select! {
+                    biased;
+                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
+                    () = self.node.clock.sleep_until(self.node.clock.monotonic() + RETRY_DELAY) => {}
+                }
+            };
+        }
+    }
+
+    async fn run_session(&self, mut member: Member, state: &mut JobState) -> SessionEnd {
+        let mut job = Arc::clone(member.job());
+        let mut alarm = self.alarm(&job);
+        let mut runner = self.runner(&job);
+        let cancel = state.begin_session();
+        member.claims().take_over(cancel.clone()).await;
+        let mut pause = None;
+        loop {
+            // Own runs of a job on one instance are sequential. An item may turn out to need no run; then the next one follows.
+            while pause.is_none()
+                && let Some(item) = state.next_item()
+            {
+                let item = self.with_run_id(item);
+                let run = self.run_context(&member, &job, &runner, &cancel);
+                if let Some(id) = self.spawn(item.clone(), run, &job, state) {
+                    state.run_started(id, item);
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = self.stop.cancelled() => {
+                    tokio::join!(self.drain(state), member.stop_taking_over());
+                    member.leave().await;
+                    return SessionEnd::Stopped;
+                }
+                news = member.news() => match news {
+                    Some(News::Configured(changed)) => {
+                        if changed.schedule(&self.node.zone) != job.schedule(&self.node.zone) {
+                            alarm = self.alarm(&changed);
+                            // Past fires of the new schedule were never due.
+                            state.since = self.node.clock.now();
+                        }
+                        if ThreadPool::of(&changed) != ThreadPool::of(&job) {
+                            runner = self.runner(&changed);
+                        }
+                        job = changed;
+                    }
+                    Some(News::Unreadable(_)) => {}
+                    Some(News::Triggered(trigger)) => state.pending.push_trigger(*trigger),
+                    Some(News::Ready) => {
+                        self.ready.send_replace(true);
+                        state.pending.needs_catch_up |= !state.is_caught_up;
+                        state.pending.may_have_misfires = true;
+                    }
+                    Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
+                    Some(News::Missed) => state.pending.may_have_misfires = true,
+                    Some(News::TakenOver(claimed)) => {
+                        let run = self.run_context(&member, &job, &runner, &cancel);
+                        let run = state.runs.spawn(async move { run.run_taken_over(*claimed).await });
+                        state.run_started(run.id(), WorkItem::TakeOver);
+                    }
+                    Some(News::Lost(lost)) => self.node.history.record_lost(*lost),
+                    Some(News::ShutDown) => {
+                        self.drain(state).await;
+                        member.leave().await;
+                        return SessionEnd::Stopped;
+                    }
+                    Some(News::SessionLost) | None => {
+                        if job.props.policies().on_lease_loss == LeaseLoss::Cancel {
+                            cancel.cancel(CancelReason::LeaseLost);
+                        }
+                        return SessionEnd::SessionLost;
+                    }
+                },
+                due_at = next_fire(alarm.as_mut()) => {
+                    if !state.is_running() {
+                        state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
+                    } else if job.misfire == Misfire::RunOnce {
+                        state.pending.may_have_misfires = true;
+                        tracing::warn!(job = %job.name, %due_at, "misfire, runs after the previous run");
+                        self.node.history.record_misfire(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
+                            job: job.name.clone(),
+                            items: state.busy.shards().into_iter().collect(),
+                            instance: member.id().clone(),
+                        });
+                    } else {
+                        tracing::warn!(job = %job.name, %due_at, "fire skipped, previous run still going");
+                        self.listeners.missed(&job.name, 1);
+                        self.node.history.record_skipped(&job.name, due_at);
+                    }
+                }
+                Some(ended) = state.runs.join_next_with_id() => {
+                    let (id, result) = match ended {
+                        Ok((id, result)) => (id, result),
+                        Err(error) => (error.id(), RunResult::NothingToRun),
+                    };
+                    if state.run_ended(id, result).is_break() {
+                        pause = Some(self.node.clock.monotonic() + RETRY_DELAY);
+                    }
+                }
+                () = self.node.clock.sleep_until(pause.unwrap_or_else(|| self.node.clock.monotonic())), if pause.is_some() => pause = None,
+            }
+        }
+    }
+
+    /// Spawns a run for the item; `None` if the item needs no run.
+    fn spawn(
+        &self,
+        item: WorkItem,
+        run: RunContext,
+        job: &Job,
+        state: &mut JobState,
+    ) -> Option<task::Id> {
+        let patience = self.sharding_wait(job);
+        let schedule = job.schedule(&self.node.zone);
+        let handle = match item {
+            WorkItem::Fire(fire) => {
+                state.runs.spawn(async move { run.run_fire(fire, Why::Due, patience).await })
+            }
+            WorkItem::Trigger(trigger) => {
+                let at = trigger.at.unwrap_or_else(|| self.node.clock.now());
+                let fire = Fire::triggered(job.name.clone(), at, trigger.run?)
+                    .by(trigger.by)
+                    .given(trigger.parameter);
+                let why = Why::Asked(trigger.shards);
+                state.runs.spawn(async move { run.run_fire(fire, why, patience).await })
+            }
+            WorkItem::CatchUp => {
+                let schedule = schedule?;
+                state.runs.spawn(async move { run.catch_up(schedule, patience).await })
+            }
+            WorkItem::Misfire => {
+                if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
+                    return None;
+                }
+                let now = self.node.clock.now();
+                let fire = if let Some(schedule) = schedule {
+                    let just_now = now + jiff::SignedDuration::from_nanos(1);
+                    Fire::scheduled(job.name.clone(), schedule.prev_before(just_now)?)
+                } else {
+                    let id = RunId::triggered(self.node.randomness.bits());
+                    Fire::triggered(job.name.clone(), now, id)
+                };
+                let why = Why::Late { since: state.since };
+                state.runs.spawn(async move { run.run_fire(fire, why, patience).await })
+            }
+            // The member takes shards over itself and reports them.
+            WorkItem::TakeOver => return None,
+        };
+        Some(handle.id())
+    }
+
+    /// Gives a trigger of Java ElasticJob a run id, which it lacks, so that a retry is the same run.
+    fn with_run_id(&self, item: WorkItem) -> WorkItem {
+        match item {
+            WorkItem::Trigger(trigger @ TriggerRequest { run: None, .. }) => {
+                let run = Some(RunId::triggered(self.node.randomness.bits()));
+                WorkItem::Trigger(TriggerRequest { run, ..trigger })
+            }
+            item => item,
+        }
+    }
+
+    fn alarm(&self, job: &Job) -> Option<Alarm> {
+        let schedule = job.schedule(&self.node.zone)?;
+        Some(self.node.timer.register(schedule))
+    }
+
+    /// How long a fire waits for a sharding in progress: at most until the next fire.
+    fn sharding_wait(&self, job: &Job) -> Duration {
+        let now = self.node.clock.now();
+        let next = job.schedule(&self.node.zone).and_then(|schedule| schedule.next_after(now));
+        next.and_then(|next| next.duration_since(now).try_into().ok())
+            .map_or(MAX_SHARDING_WAIT, |until: Duration| until.min(MAX_SHARDING_WAIT))
+    }
+
+    /// One runner for all runs of the job, so that they share its concurrency limit.
+    fn runner(&self, job: &Job) -> Arc<Runner> {
+        let randomness = Arc::clone(&self.node.randomness);
+        let context = AttemptContext {
+            clock: Arc::clone(&self.node.clock),
+            dice: Arc::new(move || randomness.fraction()),
+            observer: self.node.history.observer(),
+        };
+        Arc::new(match self.node.executors.of(job) {
+            Some(executor) => Runner::on(context, executor),
+            None => Runner::new(context, ThreadPool::of(job).limit(self.node.processors)),
+        })
+    }
+
+    fn run_context(
+        &self,
+        member: &Member,
+        job: &Arc<Job>,
+        runner: &Arc<Runner>,
+        cancel: &CancelToken,
+    ) -> RunContext {
+        RunContext {
+            registry: Arc::clone(&self.node.registry),
+            clock: Arc::clone(&self.node.clock),
+            claims: member.claims().clone(),
+            instance: member.id().clone(),
+            job: Arc::clone(job),
+            work: Arc::clone(&self.work),
+            runner: Arc::clone(runner),
+            listeners: Arc::clone(&self.listeners),
+            once: self.once.clone(),
+            alerts: self.node.alerts.clone(),
+            output: Arc::clone(&self.node.output),
+            history: self.node.history.clone(),
+            cancel: cancel.clone(),
+            flaws: self.node.flaws,
+        }
+    }
+
+    /// Waits for the runs to finish; cancels those that exceed the drain timeout and waits for them.
+    async fn drain(&self, state: &mut JobState) {
+        let (clock, runs) = (&self.node.clock, &mut state.runs);
+        let all = async { while runs.join_next().await.is_some() {} };
+        tokio::select! {
+            biased;
+            () = all => return,
+            () = clock.sleep_until(clock.monotonic() + self.node.drain) => {}
+        }
+        state.cancel.cancel(CancelReason::ShuttingDown);
+        while state.runs.join_next().await.is_some() {}
+    }
+}
+
+async fn next_fire(alarm: Option<&mut Alarm>) -> Timestamp {
+    match alarm {
+        Some(alarm) => alarm.due().await,
+        None => std::future::pending().await,
+    }
+}

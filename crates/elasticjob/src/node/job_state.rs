@@ -1,0 +1,105 @@
+//! State of a job loop that outlives registry sessions: runs in progress and pending work.
+
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use tokio::task::{self, JoinSet};
+
+use super::{
+    pending_work::{PendingWork, WorkItem},
+    run::RunResult,
+};
+use crate::{
+    coordination::{member::BusyShards, trigger::TriggerRequest},
+    runtime::CancelToken,
+};
+
+/// State of a job loop that outlives registry sessions.
+pub(super) struct JobState {
+    /// Fires due after this instant are compensated if they did not run.
+    pub(super) since: Timestamp,
+    /// The catch-up of fires that came due while no instance was up is done.
+    pub(super) is_caught_up: bool,
+    pub(super) busy: BusyShards,
+    /// Survives the session, because a trigger is kept until it has run.
+    pub(super) pending: PendingWork,
+    /// Runs in progress, including those of earlier sessions.
+    pub(super) runs: JoinSet<RunResult>,
+    /// Cancels all runs.
+    pub(super) cancel: CancelToken,
+    /// The work items of this session's runs, and the triggers of earlier sessions' runs, so that an item that never started can be put back.
+    items: Vec<(task::Id, WorkItem)>,
+    /// The own run of this session. Failover runs are not counted: they wait for no run, and no run waits for them.
+    active: Option<task::Id>,
+}
+
+impl JobState {
+    pub(super) fn new(since: Timestamp, busy: BusyShards) -> Self {
+        Self {
+            since,
+            is_caught_up: false,
+            busy,
+            pending: PendingWork::default(),
+            runs: JoinSet::new(),
+            cancel: CancelToken::new(),
+            items: Vec::new(),
+            active: None,
+        }
+    }
+
+    /// Begins a new session and returns the request that cancels its runs. Runs of the previous session continue and no longer delay new ones.
+    pub(super) fn begin_session(&mut self) -> CancelToken {
+        self.items.retain(|(_, item)| matches!(item, WorkItem::Trigger(_)));
+        self.active = None;
+        self.cancel.child()
+    }
+
+    /// Takes the next item that may start now.
+    pub(super) fn next_item(&mut self) -> Option<WorkItem> {
+        if self.active.is_some() { None } else { self.pending.next() }
+    }
+
+    pub(super) fn run_started(&mut self, id: task::Id, item: WorkItem) {
+        if !matches!(item, WorkItem::TakeOver) {
+            self.active = Some(id);
+        }
+        self.items.push((id, item));
+    }
+
+    /// Whether a fire that comes due has to wait, because an own run has claimed shards. A run that is still waiting to claim, or that finds out
+    /// whether there is work, delays nothing.
+    pub(super) fn is_running(&self) -> bool {
+        self.active.is_some() && !self.busy.shards().is_empty()
+    }
+
+    /// Updates the pending work after a run. Breaks if the loop should pause before it starts the next item.
+    pub(super) fn run_ended(&mut self, id: task::Id, result: RunResult) -> ControlFlow<()> {
+        self.active.take_if(|active| *active == id);
+        let index = self.items.iter().position(|(known, _)| *known == id);
+        let item = index.map(|index| self.items.swap_remove(index).1);
+        let needs_catch_up = matches!(result, RunResult::NoShardsYet | RunResult::Postponed);
+        if matches!(item, Some(WorkItem::CatchUp)) && !needs_catch_up {
+            self.is_caught_up = true;
+            self.pending.needs_catch_up = false;
+        }
+        match (result, item) {
+            // A fire that came due during the run is a misfire now.
+            (RunResult::Ran { unclaimed }, item) => {
+                self.pending.may_have_misfires = true;
+                if let (Some(WorkItem::Trigger(trigger)), false) = (item, unclaimed.is_empty()) {
+                    self.pending.put_back(WorkItem::Trigger(TriggerRequest {
+                        shards: unclaimed,
+                        ..trigger
+                    }));
+                }
+            }
+            (RunResult::Postponed, Some(item)) => {
+                self.pending.put_back(item);
+                return ControlFlow::Break(());
+            }
+            // If the registry still shows the owners from before: the member reports again once shards are assigned.
+            (RunResult::NothingToRun | RunResult::NoShardsYet | RunResult::Postponed, _) => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,99 @@
+//! What a job loop starts when it is idle.
+
+use std::collections::VecDeque;
+
+use crate::{coordination::trigger::TriggerRequest, job::Fire};
+
+/// More pending triggers than this are a mistake of the sender.
+const MAX_TRIGGERS: usize = 1_000;
+
+/// What a job loop starts when it is idle. Apart from the fire and the triggers, these are flags: each says that the registry may hold work of one
+/// kind. The run looks up whether it does, so the flags need not be exact.
+#[derive(Debug, Default)]
+pub(super) struct PendingWork {
+    due_fire: Option<Fire>,
+    triggers: VecDeque<TriggerRequest>,
+    pub(super) needs_catch_up: bool,
+    pub(super) may_have_misfires: bool,
+}
+
+/// One thing to start.
+#[derive(Debug, Clone)]
+pub(super) enum WorkItem {
+    Fire(Fire),
+    Trigger(TriggerRequest),
+    CatchUp,
+    Misfire,
+    TakeOver,
+}
+
+impl PendingWork {
+    /// Sets the fire that is due. It replaces an earlier one that has not started.
+    pub(super) fn set_due(&mut self, fire: Fire) {
+        self.due_fire = Some(fire);
+    }
+
+    /// Puts back an item that could not start. A fire is dropped if a later one is due by now, because that one replaces it.
+    pub(super) fn put_back(&mut self, item: WorkItem) {
+        match item {
+            WorkItem::Fire(fire) => drop(self.due_fire.get_or_insert(fire)),
+            WorkItem::Trigger(trigger) => self.triggers.push_front(trigger),
+            WorkItem::CatchUp => self.needs_catch_up = true,
+            WorkItem::Misfire => self.may_have_misfires = true,
+            // Its claim was withdrawn: the member takes the shards over again.
+            WorkItem::TakeOver => {}
+        }
+    }
+
+    /// Adds a trigger. Consecutive triggers without any content count as one.
+    pub(super) fn push_trigger(&mut self, trigger: TriggerRequest) {
+        if self.triggers.back() == Some(&trigger) && trigger == TriggerRequest::default() {
+            return;
+        }
+        if self.triggers.len() < MAX_TRIGGERS {
+            self.triggers.push_back(trigger);
+        } else {
+            tracing::error!("trigger dropped, too many are pending");
+        }
+    }
+
+    /// Takes the next item.
+    pub(super) fn next(&mut self) -> Option<WorkItem> {
+        if let Some(fire) = self.due_fire.take() {
+            return Some(WorkItem::Fire(fire));
+        }
+        if let Some(trigger) = self.triggers.pop_front() {
+            return Some(WorkItem::Trigger(trigger));
+        }
+        if std::mem::take(&mut self.needs_catch_up) {
+            return Some(WorkItem::CatchUp);
+        }
+        std::mem::take(&mut self.may_have_misfires).then_some(WorkItem::Misfire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::RunId;
+
+    #[test]
+    fn a_due_fire_comes_before_triggers_and_no_trigger_is_lost() {
+        let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
+        let identified =
+            TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() };
+        let mut pending = PendingWork { may_have_misfires: true, ..PendingWork::default() };
+        for trigger in
+            [TriggerRequest::default(), TriggerRequest::default(), identified.clone(), identified]
+        {
+            pending.push_trigger(trigger);
+        }
+        pending.set_due(fire);
+
+        let order: Vec<String> = std::iter::from_fn(|| pending.next())
+            .map(|item| format!("{item:?}").split(['(', ' ']).next().unwrap().to_owned())
+            .collect();
+
+        assert_eq!(order, ["Fire", "Trigger", "Trigger", "Trigger", "Misfire"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! L9, L11, L12, L13, L23: the defects by which Java ElasticJob loses state in an outage of the registry, or cannot stop.
+
+use std::time::Duration;
+
+use elasticjob::{
+    coordination::{
+        ledger::LedgerState,
+        member::{News, Refused, Why},
+        tree::ShardNode,
+    },
+    job::Reconcile,
+    registry::{Create, ExpectedVersion, Op, Registry},
+    runtime::CancelReason,
+};
+
+use crate::{
+    cluster::{Cluster, RECHECK_SECONDS, fire, job},
+    members::{items, with_failover},
+    nodes::TestHandler,
+};
+
+#[tokio::test(start_paused = true)]
+async fn l09_changes_during_a_lost_connection_are_seen_afterwards() {
+    let cluster = Cluster::new().await;
+    let victim = cluster.join(1, with_failover(3)).await;
+    let mut ours = cluster.join(2, with_failover(3)).await;
+    let lost = victim.claim(&fire(1)).await;
+    let claimed = ours.claim(&fire(1)).await;
+    let overwritten = items(&claimed)[0];
+
+    ours.connection.link.cut();
+    cluster.settle().await;
+    victim.die().await;
+    cluster.write(&cluster.tree.trigger(ours.id()), "").await;
+    // Deleted and re-created with the same version and data: only the creation zxid differs.
+    let running = cluster.tree.shard(overwritten, ShardNode::Running);
+    cluster
+        .multi(vec![
+            Op::Delete { path: running.clone(), expected: ExpectedVersion::Any },
+            Op::Create(Create::persistent(&running, ours.id())),
+        ])
+        .await;
+    ours.connection.link.heal();
+    cluster.settle().await;
+
+    ours.wait_for(|news| matches!(news, News::Triggered(_))).await;
+    assert!(cluster.is_flagged(items(&lost)[0]).await, "the death during the outage is noticed");
+    assert!(claimed.shards[0].hold.is_lost());
+    assert_eq!(claimed.shards[0].hold.cancel().reason(), Some(CancelReason::LeaseLost));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, with_failover(1)).await;
+    for (nth, is_carried_out) in [(1, true), (2, false)] {
+        let claimed = ours.claim(&fire(nth)).await;
+        let link = &ours.connection.link;
+        if is_carried_out {
+            link.cut_after_next_request();
+        } else {
+            link.cut();
+        }
+        tokio::join!(ours.finish(claimed), async {
+            cluster.advance_seconds(1).await;
+            let unknown = ours.connection.registry.get(&cluster.tree.config()).await;
+            assert!(
+                unknown.is_err_and(|error| error.is_outage()),
+                "an outage does not mean absent"
+            );
+            link.heal();
+            cluster.advance_seconds(2).await;
+        });
+
+        assert_eq!(cluster.running(0).await, None, "carried out: {is_carried_out}");
+        assert_eq!(cluster.page(0).await.state, LedgerState::Done);
+    }
+    // A claim whose answer is lost is withdrawn, and the fire is claimed again.
+    ours.connection.link.cut_after_next_request();
+    let due = fire(3);
+    let lost = ours.try_claim(&due, Why::Due, Duration::ZERO).await;
+    assert!(matches!(&lost, Err(Refused::Registry(error)) if error.is_outage()), "{lost:?}");
+    ours.connection.link.heal();
+    cluster.advance_seconds(2).await;
+    assert_eq!(ours.run(&due).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l12_recheck_needs_no_reconciliation_and_survives_an_error() {
+    let cluster = Cluster::new().await;
+    let mut ours = cluster.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
+    let dead = "10.0.0.9@-@4711";
+    // No instance node is deleted, so only the recheck finds it.
+    cluster.write(&cluster.tree.shard(0, ShardNode::Running), dead).await;
+    cluster.advance_seconds(RECHECK_SECONDS).await;
+    assert_eq!(cluster.running(0).await, None);
+    assert_eq!(items(&ours.take_over().await.unwrap()), [0]);
+    ours.member.stop_taking_over().await;
+
+    ours.connection.link.cut();
+    cluster.advance_seconds(2 * RECHECK_SECONDS).await;
+    ours.connection.link.heal();
+    cluster.settle().await;
+    cluster.write(&cluster.tree.shard(1, ShardNode::Running), dead).await;
+    cluster.advance_seconds(RECHECK_SECONDS).await;
+    assert_eq!(cluster.running(1).await, None, "the recheck continues after the outage");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l13_reconnect_keeps_the_status_of_the_server() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let (_node, connection) = cluster.node(1, job(1), &handler).await;
+    let server = cluster.tree.server("10.0.0.1");
+    for status in ["ENABLED", "DISABLED"] {
+        cluster.write(&server, status).await;
+        let before = cluster.stat(&server).await.unwrap();
+        connection.link.cut();
+        cluster.advance_seconds(2).await;
+        connection.link.heal();
+        cluster.advance_seconds(2).await;
+        connection.link.expire();
+        cluster.advance_seconds(3).await;
+        assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 1, "the node is back");
+        assert_eq!(cluster.stat(&server).await.unwrap().changed, before.changed, "{status}");
+    }
+    // A missing server node is written again, as the configuration says.
+    cluster.remove(&server).await;
+    connection.link.expire();
+    cluster.advance_seconds(3).await;
+    assert_eq!(cluster.text(&server).await.as_deref(), Some("ENABLED"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l23_node_stops_whatever_it_waits_for() {
+    // A Java leader that never assigns shards.
+    let cluster = Cluster::new().await;
+    let java = cluster.java("10.0.0.9@-@4711").await;
+    java.become_leader(&cluster.tree).await;
+    cluster.write(&cluster.tree.config(), &job(1).to_yaml()).await;
+    cluster.write(&cluster.tree.necessary(), "").await;
+    let handler = TestHandler::immediate();
+    let (node, _connection) = cluster.node(1, job(1), &handler).await;
+    cluster.advance_seconds(7).await;
+    let took = cluster.stop(node).await;
+    assert!(took < Duration::from_secs(10), "{took:?}");
+
+    // An unreachable registry.
+    let cluster = Cluster::new().await;
+    let (node, connection) = cluster.node(1, job(1), &handler).await;
+    cluster.advance_seconds(3).await;
+    connection.link.cut();
+    cluster.advance_seconds(3).await;
+    let took = cluster.stop(node).await;
+    assert!(took < Duration::from_secs(10), "{took:?}");
+
+    // A run that ends only when it is cancelled.
+    let cluster = Cluster::new().await;
+    let endless = TestHandler::blocked();
+    let (node, _connection) = cluster.node(1, job(1), &endless).await;
+    cluster.advance_seconds(5).await;
+    let took = cluster.stop(node).await;
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    assert_eq!(
+        endless.attempts()[0].cancelled.map(|(reason, _)| reason),
+        Some(CancelReason::ShuttingDown)
+    );
+}

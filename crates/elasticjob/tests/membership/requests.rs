@@ -1,0 +1,116 @@
+//! Requests to an instance from outside: trigger, shutdown, cancel.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use elasticjob::{
+    coordination::{
+        member::{News, Refused, Request, Why},
+        process,
+        tree::ShardNode,
+        trigger::InstanceRequest,
+    },
+    job::InstanceId,
+    registry::{Create, ExpectedVersion, Op},
+    runtime::CancelReason,
+    testing::conformance::TestServer,
+};
+
+use crate::cluster::{
+    Cluster, TIMEOUT, claim, finish, items, job, request, try_claim, wait_for_news,
+};
+
+pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn TestServer) {
+    let cluster = Cluster::new(ground, "trigger-is-deleted").await;
+    let mut node = cluster.join(1, job(1)).await;
+    let (triggers, trigger) = (cluster.tree.triggers(), cluster.tree.trigger(node.member.id()));
+    cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
+
+    cluster.registry().create(Create::persistent(&trigger, "")).await.unwrap();
+
+    wait_for_news(&mut node, |news| *news == News::Triggered(Box::default())).await;
+    assert_eq!(cluster.registry().exists(&trigger).await.unwrap(), None);
+}
+
+pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(
+    ground: &dyn TestServer,
+) {
+    let mut cluster = Cluster::new(ground, "removed-instance-starts").await;
+    let mut node = cluster.join(1, job(1)).await;
+
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+
+    cluster
+        .registry()
+        .delete(&cluster.tree.instance(node.member.id()), ExpectedVersion::Any)
+        .await
+        .unwrap();
+
+    wait_for_news(&mut node, |news| *news == News::ShutDown).await;
+    let refused = try_claim(&node, &cluster.fire(), TIMEOUT).await;
+    assert!(matches!(refused, Err(Refused::Left)), "{refused:?}");
+    finish(&node, claimed).await;
+    let running = cluster.tree.shard(0, ShardNode::Running);
+    assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
+    node.member.leave().await;
+}
+
+pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "ending-session-is").await;
+    let mut node = cluster.join(1, job(1)).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
+    let id = node.member.id().clone();
+    let delete = |path| Op::Delete { path, expected: ExpectedVersion::Any };
+
+    // A server that ends a session deletes its nodes at once, and may report their deletion before the end of the session.
+    let nodes = vec![delete(cluster.tree.instance(&id)), delete(cluster.tree.process(&id))];
+    cluster.registry().multi(nodes).await.unwrap();
+    let refused = try_claim(&node, &cluster.fire(), Duration::from_millis(100)).await;
+    assert!(refused.is_err());
+    node.connection.registry.close().await;
+
+    let is_end = |news: &News| matches!(news, News::ShutDown | News::SessionLost);
+    assert_eq!(wait_for_news(&mut node, is_end).await, News::SessionLost);
+}
+
+pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
+    ground: &dyn TestServer,
+) {
+    let mut cluster = Cluster::new(ground, "trigger-waits-for").await;
+    let node = cluster.join(1, job(1)).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
+    let running = cluster.tree.shard(0, ShardNode::Running);
+    cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9-live")).await.unwrap();
+    let live: InstanceId = "10.0.0.9@-@9-live".parse().unwrap();
+    let session = cluster.registry().session().id();
+    process::register(cluster.registry(), &live, session).await.unwrap();
+    let triggered =
+        Request { why: Why::Asked(BTreeSet::new()), ..request(&cluster.fire(), TIMEOUT) };
+
+    let claims = node.member.claims().clone();
+    let mut waiting = std::pin::pin!(claims.claim(triggered));
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
+    assert!(early.is_err(), "{early:?}");
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
+
+    assert_eq!(items(&waiting.await.unwrap()), [0]);
+    let mark = cluster.tree.shard(0, ShardNode::Misfire);
+    assert_eq!(cluster.registry().exists(&mark).await.unwrap(), None);
+}
+
+pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "cancel-request-cancels").await;
+    let node = cluster.join(1, job(2)).await;
+    let claimed = claim(&node, &cluster.fire()).await;
+    let cancel = InstanceRequest::Cancel(BTreeSet::from([1])).to_bytes();
+    let triggers = cluster.tree.triggers();
+    cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
+
+    let trigger = cluster.tree.trigger(node.member.id());
+    cluster.registry().create(Create::persistent(&trigger, cancel)).await.unwrap();
+
+    let cancelled = claimed.shards[1].hold.cancel().cancelled();
+    assert_eq!(tokio::time::timeout(TIMEOUT, cancelled).await.unwrap(), CancelReason::Requested);
+    assert!(!claimed.shards[0].hold.cancel().is_cancelled(), "only the named shard");
+    finish(&node, claimed).await;
+}

@@ -1,0 +1,267 @@
+//! What is done to the cluster during the fault phase: random faults, and changes by operators.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use elasticjob::{
+    coordination::{
+        tree::ShardNode,
+        trigger::{InstanceRequest, TriggerRequest},
+    },
+    job::{Failover, Misfire, RunId},
+    registry::{Create, ExpectedVersion, Registry, ensure_path},
+    runtime::Clock,
+};
+
+use super::{
+    jobs::{JobPlan, cron},
+    network::Connection,
+    schedule::Action,
+    world::{World, lock, tree_of},
+};
+
+impl World {
+    fn random_running_node(&self) -> Option<(usize, Arc<Connection>)> {
+        let running = self.slots.iter().filter(|slot| slot.running.is_some());
+        let nodes: Vec<usize> = running.filter_map(|slot| slot.node).collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        let node = self.rng.pick(&nodes);
+        Some((node, Arc::clone(self.connections.get(&node)?)))
+    }
+
+    pub(super) async fn inject_fault(&mut self) {
+        let now = self.time.monotonic();
+        let Some((node, connection)) = self.random_running_node() else { return };
+        let short = Duration::from_millis(self.rng.between(50, 4_000));
+        let long = Duration::from_millis(self.rng.between(4_000, 16_000));
+        let span = if self.rng.percent(50) { short } else { long };
+        let changes_configuration = self.fault_profile.changes_configuration;
+        match self.rng.between(0, if changes_configuration { 99 } else { 69 }) {
+            0..14 => {
+                self.oracle.log(format_args!("n{node} freezes for {} ms", span.as_millis()));
+                connection.freeze();
+                self.schedule.add(now + span, Action::Thaw { node });
+            }
+            14..26 => {
+                self.oracle.log(format_args!("n{node} is cut off for {} ms", span.as_millis()));
+                connection.cut();
+                self.schedule.add(now + span, Action::Heal { node });
+            }
+            26..31 => {
+                self.oracle.log(format_args!("network partition for {} ms", span.as_millis()));
+                let connections: Vec<(usize, Arc<Connection>)> = self
+                    .connections
+                    .iter()
+                    .map(|(node, connection)| (*node, Arc::clone(connection)))
+                    .collect();
+                for (node, connection) in connections {
+                    if self.rng.percent(50) {
+                        connection.cut();
+                        self.schedule.add(now + span, Action::Heal { node });
+                    }
+                }
+            }
+            31..40 => {
+                self.oracle.log(format_args!("n{node} is killed"));
+                connection.kill();
+                self.remove_process(node);
+            }
+            40..47 => self.stop(node % 10),
+            47..54 => {
+                self.oracle.log(format_args!("n{node} is slow for {} ms", span.as_millis()));
+                connection.set_latency(20, self.rng.between(30, 700));
+                self.schedule.add(now + span, Action::Recover { node });
+            }
+            54..62 => {
+                self.oracle.log(format_args!(
+                    "n{node} receives no notifications for {} ms",
+                    short.as_millis()
+                ));
+                connection.hold_notifications(Some(now + short));
+                self.schedule.add(now + short, Action::Recover { node });
+            }
+            62..66 => {
+                let clock_offset = self.rng.between(0, 5_000) as i64 - 2_500;
+                self.oracle
+                    .log(format_args!("the clock of n{node} is set to {clock_offset} ms ahead"));
+                self.slots[node % 10].clock_offset.store(clock_offset, Ordering::Relaxed);
+            }
+            66..70 => {
+                let nodes: Vec<usize> = self.slots.iter().filter_map(|slot| slot.node).collect();
+                if self.rng.percent(20) {
+                    self.oracle.log(format_args!("all nodes are killed"));
+                    for node in nodes {
+                        if let Some(connection) = self.connections.get(&node) {
+                            connection.kill();
+                        }
+                        self.remove_process(node);
+                    }
+                }
+            }
+            _ => self.administer(node).await,
+        }
+    }
+
+    /// A random change as an operator makes it in the console.
+    async fn administer(&mut self, node: usize) {
+        let now = self.time.monotonic();
+        let number = self.rng.between(0, self.plans.len() as u64 - 1) as usize;
+        let plan = Arc::clone(&self.plans[number]);
+        let tree = tree_of(&plan);
+        let later = now + Duration::from_millis(self.rng.between(500, 30_000));
+        self.oracle.set_disturbed(true);
+        match self.rng.between(0, 9) {
+            0 | 1 => {
+                let mut changed = lock(&plan).clone();
+                match self.rng.between(0, 3) {
+                    0 if !changed.is_rotating() => {
+                        changed.job = changed.job.clone().shards(self.rng.between(1, 6) as u32);
+                    }
+                    1 => {
+                        changed.every = self.rng.pick(&[5, 10, 30, 60]);
+                        changed.job =
+                            changed.job.clone().cron(&cron(changed.every)).expect("valid cron");
+                    }
+                    2 => {
+                        let policy = self.rng.pick(&[Failover::TakeOver, Failover::Wait]);
+                        changed.job = changed.job.clone().failover(policy);
+                    }
+                    _ => {
+                        let policy = self.rng.pick(&[Misfire::RunOnce, Misfire::Skip]);
+                        changed.job = changed.job.clone().misfire(policy);
+                    }
+                }
+                self.oracle.log(format_args!(
+                    "job{number} is reconfigured: every {} s, {} shards, {:?}, {:?}",
+                    changed.every,
+                    changed.job.shards.get(),
+                    changed.job.failover,
+                    changed.job.misfire
+                ));
+                if changed.job.failover == Failover::Wait {
+                    self.oracle.failover_disabled(changed.job.name.as_str());
+                }
+                self.configure(&plan, changed).await;
+            }
+            2 => {
+                let mut changed = lock(&plan).clone();
+                changed.job.disabled = true;
+                self.oracle.log(format_args!("job{number} is disabled"));
+                self.configure(&plan, changed).await;
+                self.schedule.add(later, Action::Enable { job: number });
+            }
+            3 => {
+                let shard = self.rng.between(0, u64::from(lock(&plan).job.shards.get()) - 1) as u32;
+                self.oracle.log(format_args!("job{number}/{shard} is disabled"));
+                let path = tree.shard(shard, ShardNode::Disabled);
+                if self.observer.create(Create::persistent(&path, "")).await.is_ok() {
+                    let mut plan = lock(&plan);
+                    plan.disabled_shards.insert(shard);
+                    plan.begin_phase(self.time.elapsed());
+                    self.schedule.add(later, Action::Enable { job: number });
+                }
+            }
+            4 => {
+                let slot = node % 10;
+                self.oracle.log(format_args!("the server of n{node} is disabled for job{number}"));
+                let path = tree.server(Ipv4Addr::new(10, 0, 0, slot as u8 + 1));
+                if self.observer.set(&path, "DISABLED".into(), ExpectedVersion::Any).await.is_ok() {
+                    let mut plan = lock(&plan);
+                    plan.disabled_servers.insert(slot);
+                    plan.begin_phase(self.time.elapsed());
+                    self.schedule.add(later, Action::Enable { job: number });
+                }
+            }
+            5..8 => {
+                self.oracle.log(format_args!("job{number} is triggered"));
+                let all = self.observer.children(&tree.instances()).await.ok().flatten();
+                for id in all.unwrap_or_default() {
+                    let _ = ensure_path(&self.observer, &tree.triggers()).await;
+                    let _ = self.observer.create(Create::persistent(&tree.trigger(id), "")).await;
+                }
+            }
+            _ => {
+                let all = self.observer.children(&tree.instances()).await.ok().flatten();
+                let server = format!("10.0.0.{}@", node % 10 + 1);
+                let session = self.connections.get(&node).map(|connection| connection.session_id());
+                for id in all.unwrap_or_default().into_iter().filter(|id| id.starts_with(&server)) {
+                    let path = tree.instance(&id);
+                    let stat = self.observer.exists(&path).await.ok().flatten();
+                    if stat.is_some_and(|stat| stat.owner == session) {
+                        self.oracle.log(format_args!(
+                            "n{node} is shut down in job{number} by an operator"
+                        ));
+                        let _ = self.observer.delete(&path, ExpectedVersion::Any).await;
+                        self.end_membership(node);
+                        // The node has left the job, so its process is restarted before long.
+                        self.schedule.add(later, Action::Stop { node });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Triggers a run of every job that can compensate the fire which this run may delay.
+    pub(super) async fn trigger_jobs(&mut self) {
+        for (number, plan) in self.plans.clone().iter().enumerate() {
+            let can_compensate = {
+                let plan = lock(plan);
+                plan.every >= 30 && plan.job.misfire == Misfire::RunOnce && !plan.has_java
+            };
+            if !can_compensate {
+                continue;
+            }
+            let run = RunId::triggered(number as u128 + 1);
+            let ask = InstanceRequest::Run(TriggerRequest {
+                run: Some(run.clone()),
+                ..TriggerRequest::default()
+            })
+            .to_bytes();
+            let tree = tree_of(plan);
+            let all = self.observer.children(&tree.instances()).await.ok().flatten();
+            let _ = ensure_path(&self.observer, &tree.triggers()).await;
+            for id in all.unwrap_or_default() {
+                let node = Create::persistent(&tree.trigger(id), ask.clone());
+                let _ = self.observer.create(node).await;
+            }
+            self.final_triggers.push((number, run));
+        }
+    }
+
+    async fn configure(&self, plan: &Arc<Mutex<JobPlan>>, mut changed: JobPlan) {
+        changed.begin_phase(self.time.elapsed());
+        let tree = tree_of(plan);
+        let yaml = changed.job.to_yaml();
+        if self.observer.set(&tree.config(), yaml.into(), ExpectedVersion::Any).await.is_ok() {
+            *lock(plan) = changed;
+        }
+    }
+
+    pub(super) async fn enable(&mut self, number: usize) {
+        self.oracle.set_disturbed(true);
+        let plan = Arc::clone(&self.plans[number]);
+        let tree = tree_of(&plan);
+        let mut changed = lock(&plan).clone();
+        self.oracle.log(format_args!("job{number} is enabled"));
+        for shard in std::mem::take(&mut changed.disabled_shards) {
+            let _ = self
+                .observer
+                .delete(&tree.shard(shard, ShardNode::Disabled), ExpectedVersion::Any)
+                .await;
+        }
+        changed.disabled_servers.clear();
+        // All servers: an instance that joined while the job was disabled has a disabled server.
+        let servers = self.observer.children(&tree.servers()).await.ok().flatten();
+        for address in servers.unwrap_or_default() {
+            let path = tree.server(address);
+            let _ = self.observer.set(&path, "ENABLED".into(), ExpectedVersion::Any).await;
+        }
+        changed.job.disabled = false;
+        self.configure(&plan, changed).await;
+    }
+}

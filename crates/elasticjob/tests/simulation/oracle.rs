@@ -1,0 +1,534 @@
+//! The oracle: records every event of the simulation and checks the guarantees at each one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+use super::{
+    network::Connection,
+    process::{ProcessState, TrueTime},
+};
+use elasticjob::{
+    coordination::ledger::{LedgerPage, LedgerState},
+    job::{InstanceId, LeaseLoss, RunId, RunReason, Shard},
+    registry::{Op, SessionId},
+};
+
+/// Job name and shard number.
+pub(super) type ShardKey = (String, u32);
+
+/// More requests than this mean that a loop never waits.
+const MAX_REQUESTS: u64 = 100_000;
+/// How long a lost shard may wait for its failover while there is no fault: a bit longer than the longest run.
+pub(super) const FAILOVER_WITHIN: Duration = Duration::from_secs(30);
+/// How long a handler may go on after its claim was deleted.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(3);
+
+pub(super) struct Oracle {
+    time: TrueTime,
+    inner: Mutex<Inner>,
+    /// Notified at every violation; the first one ends the simulation.
+    pub(super) violation_found: Notify,
+}
+
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) timeline: Vec<(Duration, String)>,
+    pub(super) violations: Vec<String>,
+    pub(super) executions: Vec<Execution>,
+    shards: BTreeMap<ShardKey, ShardRecord>,
+    /// The session of every instance that ever existed.
+    sessions: BTreeMap<String, SessionId>,
+    ended_sessions: BTreeSet<SessionId>,
+    /// The flags (job, `necessary` or `processing`) that announce a resharding, with the session that an ephemeral one belongs to.
+    resharding: BTreeMap<(String, String), Option<SessionId>>,
+    /// Shards that Java instances are running.
+    java_running: BTreeSet<ShardKey>,
+    pub(super) requests: u64,
+    /// Since when there is no fault.
+    pub(super) undisturbed_since: Option<Duration>,
+    /// Earlier periods without a fault.
+    pub(super) undisturbed_periods: Vec<(Duration, Duration)>,
+}
+
+/// The state of a shard, derived from committed transactions.
+#[derive(Default)]
+struct ShardRecord {
+    page: LedgerPage,
+    owner: Option<String>,
+    owner_at_claim: Option<String>,
+    /// A resharding was announced when the shard was last claimed, and is not over yet.
+    is_resharding: bool,
+    /// Runs whose end is recorded in the ledger.
+    ended_runs: BTreeSet<String>,
+    /// When the instance that was running the shard died, if no instance has run it since.
+    lost_at: Option<Duration>,
+    /// Failover has been on since the shard last started.
+    is_failover_promised: bool,
+    /// When a Java instance last started the shard. Java writes no ledger pages.
+    java_started_at: Option<Duration>,
+    /// When a Java instance deleted `running` while another instance held the shard.
+    running_removed_at: Option<Duration>,
+    highest_token: i64,
+}
+
+/// One call of a handler.
+pub(super) struct Execution {
+    pub(super) node: usize,
+    pub(super) key: ShardKey,
+    pub(super) run: RunId,
+    pub(super) due_at: Timestamp,
+    pub(super) reason: RunReason,
+    session: SessionId,
+    on_lease_loss: LeaseLoss,
+    connection: Arc<Connection>,
+    pub(super) started: Duration,
+    pub(super) ended: Option<(Duration, &'static str)>,
+}
+
+/// The policies of a job at the moment a shard starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JobPolicies {
+    pub(super) on_lease_loss: LeaseLoss,
+    pub(super) has_failover: bool,
+    pub(super) is_rotating: bool,
+    pub(super) has_java: bool,
+}
+
+impl Oracle {
+    pub(super) fn new(time: TrueTime) -> Self {
+        Self { time, inner: Mutex::default(), violation_found: Notify::new() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn log(&self, message: fmt::Arguments<'_>) {
+        self.lock().timeline.push((self.time.elapsed(), message.to_string()));
+    }
+
+    pub(super) fn report_violation(&self, message: fmt::Arguments<'_>) {
+        let mut inner = self.lock();
+        inner.timeline.push((self.time.elapsed(), format!("VIOLATION: {message}")));
+        inner.violations.push(message.to_string());
+        self.violation_found.notify_one();
+    }
+
+    pub(super) fn count_request(&self) {
+        let mut inner = self.lock();
+        inner.requests += 1;
+        let is_limit_reached = inner.requests == MAX_REQUESTS;
+        drop(inner);
+        if is_limit_reached {
+            self.report_violation(format_args!("{MAX_REQUESTS} requests: a loop never waits"));
+        }
+    }
+
+    /// Records whether a fault is in effect from now on.
+    pub(super) fn set_disturbed(&self, is_disturbed: bool) {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        match (inner.undisturbed_since, is_disturbed) {
+            (Some(since), true) => {
+                inner.undisturbed_periods.push((since, now));
+                inner.undisturbed_since = None;
+            }
+            (None, false) => inner.undisturbed_since = Some(now),
+            _ => {}
+        }
+    }
+
+    /// Updates owners and resharding flags, and checks the ledger pages that the multi wrote.
+    pub(super) fn multi_committed(&self, node: usize, session: SessionId, ops: &[Op]) {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        for op in ops {
+            let path = op.path().as_str();
+            let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+            match (parts.as_slice(), op) {
+                (["sim", _, "instances", id], Op::Create(_)) => {
+                    inner.sessions.insert((*id).to_owned(), session);
+                }
+                (["sim", job, "leader", "sharding", flag], Op::Create(create)) => {
+                    let flag = ((*job).to_owned(), (*flag).to_owned());
+                    inner.resharding.insert(flag, create.kind.session());
+                }
+                (["sim", job, "leader", "sharding", flag], Op::Delete { .. }) => {
+                    inner.resharding.remove(&((*job).to_owned(), (*flag).to_owned()));
+                }
+                (["sim", job, "sharding", shard, part], op) => {
+                    let Ok(shard) = shard.parse() else { continue };
+                    let record = inner.shards.entry(((*job).to_owned(), shard)).or_default();
+                    match (*part, op) {
+                        ("instance", Op::Create(create)) => {
+                            record.owner = Some(String::from_utf8_lossy(&create.data).into_owned());
+                        }
+                        ("instance", Op::Set { data, .. }) => {
+                            record.owner = Some(String::from_utf8_lossy(data).into_owned());
+                        }
+                        ("instance", Op::Delete { .. }) => record.owner = None,
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        inner.clear_finished_resharding();
+        let mut violations = Vec::new();
+        for op in ops {
+            let (path, data) = match op {
+                Op::Create(create) => (&create.path, &create.data),
+                Op::Set { path, data, .. } => (path, data),
+                _ => continue,
+            };
+            let Some(rest) = path.as_str().strip_prefix("/sim~ledger/") else { continue };
+            let Some((job, shard)) = rest.split_once('/') else { continue };
+            let (Ok(shard), Ok(page)) = (shard.parse::<u32>(), LedgerPage::read(data)) else {
+                continue;
+            };
+            violations.extend(inner.check_page_write(
+                now,
+                node,
+                session,
+                &(job.to_owned(), shard),
+                page,
+            ));
+        }
+        drop(inner);
+        for violation in violations {
+            self.report_violation(format_args!("{violation}"));
+        }
+    }
+
+    /// The server ended a session: its instance is dead, and the shards that it held are lost.
+    pub(super) fn session_ended(&self, session: SessionId) {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        let Inner { shards, sessions, ended_sessions, timeline, resharding, .. } = &mut *inner;
+        ended_sessions.insert(session);
+        resharding.retain(|_, of| *of != Some(session));
+
+        for ((job, shard), record) in shards {
+            let owner =
+                record.page.holder.as_ref().filter(|_| record.page.state == LedgerState::Running);
+            if owner.is_some_and(|owner| sessions.get(owner.as_str()) == Some(&session)) {
+                record.lost_at = Some(now);
+                timeline.push((now, format!("{job}/{shard} was running when its instance died")));
+            }
+        }
+        inner.clear_finished_resharding();
+    }
+
+    /// From now on no instance takes over lost shards of this job, including those that are lost already.
+    pub(super) fn failover_disabled(&self, job: &str) {
+        for ((of, _), record) in &mut self.lock().shards {
+            record.is_failover_promised &= of != job;
+        }
+    }
+
+    pub(super) fn java_started(&self, id: &InstanceId, key: &ShardKey) {
+        self.log(format_args!("{id} starts {}/{}", key.0, key.1));
+        let mut inner = self.lock();
+        inner.java_running.insert(key.clone());
+        let record = inner.shards.entry(key.clone()).or_default();
+        record.java_started_at = Some(self.time.elapsed());
+        record.lost_at = None;
+    }
+
+    pub(super) fn java_ended(&self, key: &ShardKey) {
+        self.log(format_args!("Java ends {}/{}", key.0, key.1));
+        self.lock().java_running.remove(key);
+    }
+
+    /// A Java instance died while it was running this shard.
+    pub(super) fn java_died(&self, key: &ShardKey) {
+        let now = self.time.elapsed();
+        self.lock().shards.entry(key.clone()).or_default().lost_at = Some(now);
+    }
+
+    /// A Java instance deleted the `running` node of another instance.
+    pub(super) fn java_removed_running(&self, key: &ShardKey) {
+        self.log(format_args!("Java deletes `running` of {}/{}", key.0, key.1));
+        let now = self.time.elapsed();
+        self.lock().shards.entry(key.clone()).or_default().running_removed_at = Some(now);
+    }
+
+    /// Every handler of a dead process has ended.
+    pub(super) fn process_died(&self, node: usize) {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        for execution in &mut inner.executions {
+            if execution.node == node && execution.ended.is_none() {
+                execution.ended = Some((now, "crashed"));
+            }
+        }
+    }
+
+    /// A handler starts. Returns the number of its execution.
+    pub(super) fn execution_started(
+        &self,
+        connection: &Arc<Connection>,
+        shard: &Shard,
+        policies: JobPolicies,
+    ) -> usize {
+        let now = self.time.elapsed();
+        let key = (shard.job.to_string(), shard.item);
+        let node = connection.node;
+        let name = format!(
+            "{}/{} {} #{} {:?}",
+            key.0,
+            key.1,
+            short_run_name(&shard.run, &self.time),
+            shard.attempt.number,
+            shard.attempt.reason
+        );
+        let mut inner = self.lock();
+        inner.timeline.push((now, format!("n{node} starts {name} token {}", shard.token.get())));
+        // The session in which the shard was claimed, which may differ from the process's present session.
+        let claimed_by = inner.sessions.get(shard.task.instance.as_str()).copied();
+        let session = claimed_by.unwrap_or_else(|| connection.session_id());
+        let violations = inner.check_start(now, connection, session, shard, policies, &name);
+        let execution = Execution {
+            node,
+            key,
+            run: shard.run.clone(),
+            due_at: shard.due_at,
+            reason: shard.attempt.reason,
+            session,
+            on_lease_loss: policies.on_lease_loss,
+            connection: Arc::clone(connection),
+            started: now,
+            ended: None,
+        };
+        inner.executions.push(execution);
+        let number = inner.executions.len() - 1;
+        drop(inner);
+        for violation in violations {
+            self.report_violation(format_args!("{violation}"));
+        }
+        number
+    }
+
+    pub(super) fn handler_polled(&self, number: usize) {
+        let now = self.time.elapsed();
+        let inner = self.lock();
+        let execution = &inner.executions[number];
+        // As in `check_start`: a process that died at this very instant would do nothing more on a real machine.
+        if execution.connection.process.state() == ProcessState::Dead {
+            return;
+        }
+        let name = format!(
+            "{}/{} {}",
+            execution.key.0,
+            execution.key.1,
+            short_run_name(&execution.run, &self.time)
+        );
+        let is_lease_over = execution.on_lease_loss == LeaseLoss::Cancel
+            && !execution.connection.has_valid_lease(execution.session);
+        let running_removed_at =
+            inner.shards.get(&execution.key).and_then(|record| record.running_removed_at);
+        let is_claim_removed = execution.on_lease_loss == LeaseLoss::Cancel
+            && running_removed_at.is_some_and(|then| {
+                then >= execution.started
+                    && now > then + CANCELLED_WITHIN
+                    && inner.undisturbed_since.is_some_and(|since| now > since + CANCELLED_WITHIN)
+            });
+        let node = execution.node;
+        drop(inner);
+        if is_lease_over {
+            self.report_violation(format_args!(
+                "n{node} still runs {name} after the end of its lease"
+            ));
+        }
+        if is_claim_removed {
+            self.report_violation(format_args!(
+                "n{node} still runs {name} although its claim was deleted"
+            ));
+        }
+    }
+
+    pub(super) fn execution_ended(&self, number: usize, how: &'static str) {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        let execution = &mut inner.executions[number];
+        if execution.ended.is_some() {
+            return;
+        }
+        execution.ended = Some((now, how));
+        let message = format!(
+            "n{} {how} {}/{} {}",
+            execution.node,
+            execution.key.0,
+            execution.key.1,
+            short_run_name(&execution.run, &self.time)
+        );
+        inner.timeline.push((now, message));
+    }
+}
+
+impl Inner {
+    /// Checks a ledger page that was written.
+    fn check_page_write(
+        &mut self,
+        now: Duration,
+        node: usize,
+        session: SessionId,
+        key: &ShardKey,
+        page: LedgerPage,
+    ) -> Vec<String> {
+        let is_resharding = self.resharding.keys().any(|(job, _)| *job == key.0);
+        let mut violations = Vec::new();
+        let Self { shards, sessions, ended_sessions, timeline, .. } = self;
+        let record = shards.entry(key.clone()).or_default();
+        let name = format!("{}/{}", key.0, key.1);
+        let holder =
+            record.page.holder.as_ref().filter(|_| record.page.state == LedgerState::Running);
+        // An instance that withdraws its own claim writes back the previous page, so its own session does not count.
+        let other = holder.filter(|holder| {
+            let of = sessions.get(holder.as_str());
+            of.is_some_and(|of| !ended_sessions.contains(of) && *of != session)
+        });
+        match page.state {
+            LedgerState::Running => {
+                if let Some(other) = other {
+                    violations.push(format!("n{node} claims {name}, which {other} holds"));
+                }
+                record.owner_at_claim = record.owner.clone();
+                record.is_resharding = is_resharding;
+                record.running_removed_at = None;
+            }
+            LedgerState::Done | LedgerState::Failed => {
+                if let Some(run) = &page.run {
+                    record.ended_runs.insert(run.to_string());
+                }
+            }
+            LedgerState::Lost => {
+                if let Some(other) = other {
+                    violations.push(format!(
+                        "n{node} marks {name} as lost, but its holder {other} is alive"
+                    ));
+                }
+            }
+            LedgerState::Fresh => {}
+        }
+        let run = page.run.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        timeline
+            .push((now, format!("n{node} writes {name} {:?} {run} #{}", page.state, page.attempt)));
+        record.page = page;
+        violations
+    }
+
+    /// Shards of jobs whose resharding is over no longer count as claimed during a resharding.
+    fn clear_finished_resharding(&mut self) {
+        let Self { shards, resharding, .. } = self;
+        for ((job, _), record) in shards {
+            record.is_resharding &= resharding.keys().any(|(other, _)| other == job);
+        }
+    }
+
+    fn check_start(
+        &mut self,
+        now: Duration,
+        connection: &Arc<Connection>,
+        session: SessionId,
+        shard: &Shard,
+        policies: JobPolicies,
+        name: &str,
+    ) -> Vec<String> {
+        let node = connection.node;
+        let key = (shard.job.to_string(), shard.item);
+        let mut violations = Vec::new();
+        // The process died at this very instant; on a real machine this task would not run any more.
+        if connection.process.state() == ProcessState::Dead {
+            return violations;
+        }
+        let mut report =
+            |message: String| violations.push(format!("n{node} starts {name}: {message}"));
+        let is_lease_valid = connection.has_valid_lease(session);
+        let is_retry = shard.attempt.reason == RunReason::Retry;
+        if policies.on_lease_loss != LeaseLoss::Continue && !is_lease_valid {
+            report("no valid lease".into());
+        }
+        for other in
+            self.executions.iter().filter(|other| other.key == key && other.ended.is_none())
+        {
+            if other.node == node {
+                report("this process is already running it".into());
+            } else if other.connection.process.state() != ProcessState::Dead
+                && is_lease_valid
+                && other.connection.has_valid_lease(other.session)
+            {
+                report(format!("n{} is running it with a valid lease", other.node));
+            }
+        }
+        if self.java_running.contains(&key) && is_lease_valid {
+            report("a Java instance is running it".into());
+        }
+        let undisturbed_since = self.undisturbed_since;
+        let record = self.shards.entry(key.clone()).or_default();
+        let token = shard.token.get();
+        if token < record.highest_token || (token == record.highest_token && !is_retry) {
+            report(format!(
+                "token {token} is not greater than the earlier token {}",
+                record.highest_token
+            ));
+        }
+        record.highest_token = record.highest_token.max(token);
+        if record.ended_runs.contains(&shard.run.to_string()) && !is_retry {
+            report("the ledger says that this run has ended".into());
+        }
+        let is_claimed = record.page.state == LedgerState::Running
+            && record.page.holder.as_ref() == Some(&shard.task.instance)
+            && record.page.run.as_ref() == Some(&shard.run);
+        if is_lease_valid && !is_claimed {
+            report("not claimed".into());
+        }
+        let is_regular = matches!(
+            shard.attempt.reason,
+            RunReason::Due | RunReason::Misfire | RunReason::CatchUp
+        );
+        let me = Some(shard.task.instance.as_str());
+        let is_owner = record.owner_at_claim.as_deref() == me || record.owner.as_deref() == me;
+        if is_regular && is_lease_valid && !policies.is_rotating && !is_owner {
+            report(format!("its owner was {:?} when it was claimed", record.owner_at_claim));
+        }
+        if is_regular && is_lease_valid && record.is_resharding {
+            report("it was claimed during a resharding that is not over".into());
+        }
+        // An instance that connected after Java ran the shard cannot know about that.
+        let could_know =
+            record.java_started_at.is_none_or(|then| connection.connected_since() < then);
+        if shard.attempt.reason == RunReason::Failover && record.lost_at.is_none() && could_know {
+            report("failover, but no instance died while running it".into());
+        }
+        // A handler that runs on without its claim, as the job allows, is not the failover of the lost shard.
+        let lost_at = if is_claimed { record.lost_at.take() } else { None };
+        let was_promised =
+            std::mem::replace(&mut record.is_failover_promised, policies.has_failover);
+        if let Some(lost_at) = lost_at.filter(|_| was_promised && !policies.has_java) {
+            let waited = undisturbed_since.map(|since| now.saturating_sub(since.max(lost_at)));
+            if waited.is_some_and(|waited| waited > FAILOVER_WITHIN) {
+                report(format!(
+                    "its instance died {} s ago and it was not taken over although there was no fault",
+                    now.saturating_sub(lost_at).as_secs()
+                ));
+            }
+        }
+        violations
+    }
+}
+
+/// A short name of a run: `@` and its due time in seconds, or `!` and the beginning of its id if it was triggered.
+fn short_run_name(run: &RunId, time: &TrueTime) -> String {
+    match run.due_at() {
+        Some(due_at) => format!("@{}", time.since_epoch(due_at).as_secs()),
+        None => format!("!{}", &run.to_string()[..8]),
+    }
+}
