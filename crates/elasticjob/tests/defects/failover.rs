@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{Ended, News},
+        member::{MemberEvent, ReleaseOutcome},
         tree::ShardNode,
     },
     job::{Misfire, RunReason},
@@ -211,7 +211,7 @@ async fn fire_due_during_a_takeover_elsewhere_is_marked_as_misfire() {
     for part in [ShardNode::Failover, ShardNode::Failovering, ShardNode::Running] {
         cluster.remove(&cluster.tree.shard(0, part)).await;
     }
-    ours.wait_for(|news| *news == News::Missed).await;
+    ours.wait_for(|news| *news == MemberEvent::Misfired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +253,8 @@ async fn withdrawn_claim_restores_failover_flag_and_misfire_mark() {
     for _ in 0..2 {
         let taken = successor.take_over().await.unwrap();
         assert!(!cluster.is_flagged(0).await);
-        let withdrawn = items(&taken).into_iter().map(|item| (item, Ended::Withdrawn)).collect();
+        let withdrawn =
+            items(&taken).into_iter().map(|item| (item, ReleaseOutcome::Withdrawn)).collect();
         successor.member.claims().release(withdrawn).await.unwrap();
         cluster.settle().await;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{News, Refused, Why},
+        member::{ClaimError, ClaimReason, MemberEvent},
         tree::ShardNode,
     },
     job::Reconcile,
@@ -43,10 +43,10 @@ async fn l09_changes_during_a_lost_connection_are_seen_afterwards() {
     ours.connection.link.heal();
     cluster.settle().await;
 
-    ours.wait_for(|news| matches!(news, News::Triggered(_))).await;
+    ours.wait_for(|news| matches!(news, MemberEvent::Triggered(_))).await;
     assert!(cluster.is_flagged(items(&lost)[0]).await, "the death during the outage is noticed");
-    assert!(claimed.shards[0].hold.is_lost());
-    assert_eq!(claimed.shards[0].hold.cancel().reason(), Some(CancelReason::LeaseLost));
+    assert!(claimed.shards[0].status.is_lost());
+    assert_eq!(claimed.shards[0].status.cancel().reason(), Some(CancelReason::LeaseLost));
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,8 +78,8 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
     // A claim whose answer is lost is withdrawn, and the fire is claimed again.
     ours.connection.link.cut_after_next_request();
     let due = fire(3);
-    let lost = ours.try_claim(&due, Why::Due, Duration::ZERO).await;
-    assert!(matches!(&lost, Err(Refused::Registry(error)) if error.is_outage()), "{lost:?}");
+    let lost = ours.try_claim(&due, ClaimReason::Due, Duration::ZERO).await;
+    assert!(matches!(&lost, Err(ClaimError::Registry(error)) if error.is_outage()), "{lost:?}");
     ours.connection.link.heal();
     cluster.advance_seconds(2).await;
     assert_eq!(ours.run(&due).await, [0]);

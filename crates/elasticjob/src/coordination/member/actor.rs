@@ -14,7 +14,7 @@ use super::{
     announcements::{Announcements, OwnShards},
     busy_shards::BusyChanges,
     claims::ShardClaims,
-    handle::{Command, Ended, News, Refused},
+    handle::{ClaimError, Command, MemberEvent, ReleaseOutcome},
     janitor::Janitor,
     leadership::{LeaderDuty, Leadership},
     mirror::Mirror,
@@ -110,13 +110,13 @@ impl Actor {
                 biased;
                 state = self.states.next() => match state {
                     Some(SessionState::Lost(_) | SessionState::Renewed { .. }) | None => {
-                        self.mirror.context().tell(News::SessionLost);
+                        self.mirror.context().tell(MemberEvent::SessionLost);
                         return;
                     }
                     Some(SessionState::Suspended(_)) => {
                         self.is_connected = false;
                         self.announcements.disconnected();
-                        self.mirror.context().tell(News::OutOfReach);
+                        self.mirror.context().tell(MemberEvent::Disconnected);
                     }
                     Some(SessionState::Connected(_)) => self.is_connected = true,
                 },
@@ -168,7 +168,7 @@ impl Actor {
                 let _ = reply.send(());
             }
             Command::Release { ended, reply } => {
-                if ended.iter().any(|(_, ended)| *ended == Ended::Withdrawn) {
+                if ended.iter().any(|(_, ended)| *ended == ReleaseOutcome::Withdrawn) {
                     self.recovery.postpone_takeovers(self.mirror.now());
                 }
                 self.claims.release(ended, Some(reply));
@@ -257,7 +257,7 @@ impl Actor {
         for trigger in self.triggers.taken() {
             match trigger {
                 InstanceRequest::Run(ask) => {
-                    self.mirror.context().tell(News::Triggered(Box::new(ask)))
+                    self.mirror.context().tell(MemberEvent::Triggered(Box::new(ask)))
                 }
                 InstanceRequest::Cancel(shards) => self.claims.cancel(&shards),
             }
@@ -295,7 +295,7 @@ impl Actor {
                 if let Err(error) = self.mirror.refresh().await {
                     tracing::debug!(job = %self.mirror.job().name, %error, "refresh after a takeover failed");
                 }
-                self.mirror.context().tell(News::TakenOver(Box::new(claimed)));
+                self.mirror.context().tell(MemberEvent::TakenOver(Box::new(claimed)));
             }
             TakeoverResult::Failed(error, candidates) => {
                 tracing::debug!(job = %self.mirror.job().name, %error, "takeover failed");
@@ -351,13 +351,13 @@ impl Actor {
         let context = self.mirror.context();
         let process = context.tree.process(&context.own_id);
         if !self.is_shut_down && context.registry.exists(&process).await?.is_none() {
-            self.claims.refuse_waiting(|| Refused::Registry(Error::SessionExpired));
+            self.claims.refuse_waiting(|| ClaimError::Registry(Error::SessionExpired));
             return Ok(());
         }
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            self.mirror.context().tell(News::ShutDown);
+            self.mirror.context().tell(MemberEvent::ShutDown);
         }
-        self.claims.refuse_waiting(|| Refused::Left);
+        self.claims.refuse_waiting(|| ClaimError::Left);
         self.leadership.step_down(&mut self.mirror).await
     }
 

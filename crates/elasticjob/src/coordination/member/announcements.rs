@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::handle::News;
+use super::handle::MemberEvent;
 
 /// The shards of this instance that its owner could act on now.
 #[derive(Debug, Clone, Default)]
@@ -22,21 +22,21 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    pub(super) fn update(&mut self, own_shards: OwnShards) -> Vec<News> {
+    pub(super) fn update(&mut self, own_shards: OwnShards) -> Vec<MemberEvent> {
         let mut news = Vec::new();
         let told = &mut self.told;
         if own_shards.is_ready {
             // An assignment that is committed at once looks settled before and after. A fire that was due while a new shard of ours
             // belonged to another instance may not have run.
             if !told.is_ready || !own_shards.assigned.is_subset(&told.assigned) {
-                news.push(News::Ready);
+                news.push(MemberEvent::Ready);
             }
             told.assigned = own_shards.assigned;
         }
         told.is_ready = own_shards.is_ready;
         let misfired = if own_shards.is_ready { own_shards.misfired } else { BTreeSet::new() };
         if !misfired.is_subset(&told.misfired) {
-            news.push(News::Missed);
+            news.push(MemberEvent::Misfired);
         }
         told.misfired = misfired;
         news
@@ -59,10 +59,10 @@ mod tests {
     #[test]
     fn owner_is_told_that_it_is_ready_when_a_shard_is_new() {
         let mut announcements = Announcements::default();
-        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [News::Ready]);
+        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [MemberEvent::Ready]);
 
         assert_eq!(announcements.update(own_shards(&[0], &[])), []);
-        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [News::Ready]);
+        assert_eq!(announcements.update(own_shards(&[0, 1], &[])), [MemberEvent::Ready]);
     }
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
 
         announcements.disconnected();
         assert_eq!(announcements.update(OwnShards::default()), []);
-        assert_eq!(announcements.update(own_shards(&[0], &[])), [News::Ready]);
+        assert_eq!(announcements.update(own_shards(&[0], &[])), [MemberEvent::Ready]);
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(announcements.update(not_ready), []);
 
         let ready = announcements.update(own_shards(&[0], &[0]));
-        assert_eq!(ready, [News::Ready, News::Missed]);
+        assert_eq!(ready, [MemberEvent::Ready, MemberEvent::Misfired]);
         assert_eq!(announcements.update(own_shards(&[0], &[0])), []);
     }
 }

@@ -9,12 +9,12 @@ use crate::{
 
 /// Whether a claimed shard is still ours. The member watches the claim: if it vanishes, or another instance overwrites it, it is lost.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ClaimStatus {
     lost: AtomicBool,
     cancel: CancelToken,
 }
 
-impl Hold {
+impl ClaimStatus {
     pub(super) fn new(cancel: CancelToken) -> Self {
         Self { lost: AtomicBool::new(false), cancel }
     }

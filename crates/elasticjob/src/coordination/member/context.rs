@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_channel::mpsc as queue;
 
-use super::{busy_shards::BusyShards, handle::News};
+use super::{busy_shards::BusyShards, handle::MemberEvent};
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, tree::JobTree},
     job::InstanceId,
@@ -23,12 +23,12 @@ pub(super) struct Context {
     pub(super) session: Session,
     pub(super) tree: JobTree,
     pub(super) busy: BusyShards,
-    pub(super) news: queue::UnboundedSender<News>,
+    pub(super) news: queue::UnboundedSender<MemberEvent>,
 }
 
 impl Context {
     /// Tells the owner of the member; an owner that no longer listens misses nothing that matters.
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: MemberEvent) {
         let _ = self.news.unbounded_send(news);
     }
 }

@@ -18,8 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     actor::Actor,
     busy_shards::{BusyGuard, BusyShards},
-    claim_status::Hold,
-    join::{JoinError, Joined, Joining, join},
+    claim_status::ClaimStatus,
+    join::{JoinError, JoinRequest, Joined, join},
 };
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
@@ -30,7 +30,7 @@ use crate::{
 
 /// What the owner of a member has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum MemberEvent {
     /// The configuration that applies from now on.
     Configured(Arc<Job>),
     /// The configuration was changed and cannot be read; the previous one stays in force.
@@ -40,13 +40,13 @@ pub enum News {
     /// The owners of all shards are certain, for the first time or again: fires that were due meanwhile may not have run.
     Ready,
     /// The registry is unreachable: nothing can be started.
-    OutOfReach,
+    Disconnected,
     /// A shard of ours carries a misfire mark and does not run.
-    Missed,
+    Misfired,
     /// Shards of a dead instance were taken over: run them. Boxed, because it is large.
-    TakenOver(Box<Claimed>),
+    TakenOver(Box<ShardClaim>),
     /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
-    Lost(Box<Lost>),
+    ShardLost(Box<LostShard>),
     /// An operator shut the instance down: stop.
     ShutDown,
     /// The session has ended: join again, under a new id.
@@ -55,7 +55,7 @@ pub enum News {
 
 /// A shard that was running when its instance died.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostShard {
     pub run: RunId,
     pub item: u32,
     pub instance: InstanceId,
@@ -65,45 +65,45 @@ pub struct Lost {
 
 /// A request to claim the shards of a fire.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ClaimRequest {
     pub fire: Fire,
-    pub why: Why,
+    pub why: ClaimReason,
     /// How long to wait while shards are assigned.
-    pub patience: Duration,
+    pub max_wait: Duration,
     /// Cancels all claimed shards; each of them has a child of it.
     pub cancel: CancelToken,
 }
 
 /// Why shards are claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum ClaimReason {
     /// The fire is due.
     Due,
     /// The fire was due and no instance ran it: claims shards with a misfire mark, and shards whose fire was due after `since`, when there was
     /// an instance.
-    Late { since: Timestamp },
+    Misfire { since: Timestamp },
     /// The fire was due while no instance was up.
     CatchUp,
     /// A trigger for these shards; for all if none are named.
-    Asked(BTreeSet<u32>),
+    Trigger(BTreeSet<u32>),
 }
 
-impl Why {
+impl ClaimReason {
     /// Whether this is a trigger for this shard.
-    pub fn is_asked_of(&self, shard: u32) -> bool {
-        matches!(self, Self::Asked(shards) if shards.is_empty() || shards.contains(&shard))
+    pub fn is_trigger_for(&self, shard: u32) -> bool {
+        matches!(self, Self::Trigger(shards) if shards.is_empty() || shards.contains(&shard))
     }
 }
 
 /// Claimed shards, ours to run until they are released.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ShardClaim {
     pub fire: Fire,
     pub shards: Vec<ClaimedShard>,
     /// Grows with every claim.
     pub token: FencingToken,
     /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
-    pub left: BTreeSet<u32>,
+    pub remaining: BTreeSet<u32>,
     /// Cancels all shards; each of them has a child of it.
     pub cancel: CancelToken,
     /// The session of the claim: its deadline limits how long the claim may be trusted.
@@ -113,25 +113,25 @@ pub struct Claimed {
 }
 
 /// Whether both are the same claim.
-impl PartialEq for Claimed {
+impl PartialEq for ShardClaim {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.busy, &other.busy)
     }
 }
 
-impl Eq for Claimed {}
+impl Eq for ShardClaim {}
 
 #[derive(Debug, Clone)]
 pub struct ClaimedShard {
     pub item: u32,
     /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
-    pub hold: Arc<Hold>,
+    pub status: Arc<ClaimStatus>,
 }
 
 /// How the run of a claimed shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ReleaseOutcome {
     Done,
     Failed,
     /// It never started: the ledger page is restored.
@@ -143,10 +143,10 @@ pub enum Ended {
 /// Why no shard of a fire was claimed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum ClaimError {
     /// No shard of this fire is to run on this instance.
     #[error("no shard of this fire is ours")]
-    Nothing,
+    NothingToRun,
     #[error("shards were being assigned for longer than the fire could wait")]
     Resharding,
     #[error("this process still runs these shards for an earlier fire")]
@@ -159,16 +159,16 @@ pub enum Refused {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
+    Claim { request: ClaimRequest, reply: oneshot::Sender<Result<ShardClaim, ClaimError>> },
     TakeOver { cancel: CancelToken },
     StopTakingOver { reply: oneshot::Sender<()> },
-    Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
+    Release { ended: Vec<(u32, ReleaseOutcome)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
     Leave { reply: oneshot::Sender<()> },
 }
 
 /// What a member works with.
-pub struct Ground {
+pub struct MemberResources {
     pub registry: Arc<dyn Registry>,
     pub clock: Arc<dyn Clock>,
     pub randomness: Arc<dyn Randomness>,
@@ -182,8 +182,8 @@ pub struct Ground {
 
 /// One instance in one job.
 pub struct Member {
-    claims: Claims,
-    news: queue::UnboundedReceiver<News>,
+    claims: ClaimHandle,
+    news: queue::UnboundedReceiver<MemberEvent>,
     id: InstanceId,
     job: Arc<Job>,
     drift: Vec<Difference>,
@@ -193,7 +193,7 @@ pub struct Member {
 
 /// Claims and releases shards for a member. Clones act for the same member.
 #[derive(Debug, Clone)]
-pub struct Claims {
+pub struct ClaimHandle {
     // Boxed, because a channel reserves space for 32 of them.
     commands: mpsc::Sender<Box<Command>>,
     resharding: Arc<AtomicBool>,
@@ -201,17 +201,24 @@ pub struct Claims {
 
 impl Member {
     /// Joins the job. When this returns, the instance exists; elections and assignments happen by themselves.
-    pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
+    pub async fn join(resources: MemberResources, joining: JoinRequest) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
         let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, drift } = join(ground, joining, events).await?;
+        let Joined { mirror, leftover_marks, drift } = join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
         let actor = Actor::new(mirror, leftover_marks, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
-        Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
+        Ok(Self {
+            claims: ClaimHandle { commands, resharding },
+            news,
+            id,
+            job,
+            drift,
+            _tasks: tasks,
+        })
     }
 
     pub fn id(&self) -> &InstanceId {
@@ -228,22 +235,23 @@ impl Member {
         &self.drift
     }
 
-    pub fn claims(&self) -> &Claims {
+    pub fn claims(&self) -> &ClaimHandle {
         &self.claims
     }
 
     /// The next news; `None` once the member has ended.
-    pub async fn news(&mut self) -> Option<News> {
+    pub async fn next_event(&mut self) -> Option<MemberEvent> {
         self.news.next().await
     }
 
-    /// Ends takeovers, and withdraws those that were not yet read from [`news`](Self::news). Other unread news is discarded.
+    /// Ends takeovers, and withdraws those that were not yet read from [`next_event`](Self::next_event). Other unread news is discarded.
     pub async fn stop_taking_over(&mut self) {
         self.claims.ask(|reply| Command::StopTakingOver { reply }).await;
         while let Ok(news) = self.news.try_recv() {
-            if let News::TakenOver(claimed) = news {
+            if let MemberEvent::TakenOver(claimed) = news {
                 let shards = claimed.shards.iter();
-                let withdrawn = shards.map(|shard| (shard.item, Ended::Withdrawn)).collect();
+                let withdrawn =
+                    shards.map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect();
                 if let Err(error) = self.claims.release(withdrawn).await {
                     tracing::warn!(job = %self.job.name, %error, "takeover not withdrawn");
                 }
@@ -260,21 +268,21 @@ impl Member {
     }
 }
 
-impl Claims {
+impl ClaimHandle {
     /// Claims every shard of this fire that is ours.
-    pub async fn claim(&self, request: Request) -> Result<Claimed, Refused> {
-        self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(Refused::Left))
+    pub async fn claim(&self, request: ClaimRequest) -> Result<ShardClaim, ClaimError> {
+        self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(ClaimError::Left))
     }
 
     /// From now on takes over orphaned shards as they appear: each time a fair share of the shards of one run, handed over as
-    /// [`News::TakenOver`]. `cancel` cancels all of them.
+    /// [`MemberEvent::TakenOver`]. `cancel` cancels all of them.
     pub async fn take_over(&self, cancel: CancelToken) {
         let _ = self.commands.send(Box::new(Command::TakeOver { cancel })).await;
     }
 
     /// Releases shards and records how each run ended. Retried as long as the session lives: a shard that is not released blocks every
     /// instance.
-    pub async fn release(&self, ended: Vec<(u32, Ended)>) -> Result<(), Error> {
+    pub async fn release(&self, ended: Vec<(u32, ReleaseOutcome)>) -> Result<(), Error> {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 

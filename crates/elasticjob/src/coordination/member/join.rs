@@ -10,7 +10,7 @@ use futures_channel::mpsc as queue;
 
 use super::{
     context::Context,
-    handle::{Ground, News},
+    handle::{MemberEvent, MemberResources},
     mirror::Mirror,
 };
 use crate::{
@@ -43,22 +43,22 @@ pub enum JoinError {
     Gone { job: String },
     /// The configuration changed during every try.
     #[error("cannot join job {job}: its configuration changes faster than it can be read")]
-    Restless { job: String },
+    Contended { job: String },
 }
 
 /// The instance that joins, and its job.
 #[derive(Debug, Clone)]
-pub struct Joining {
+pub struct JoinRequest {
     /// The job as the program defines it.
     pub local: Job,
     pub handler: Handler,
-    pub author: Author,
+    pub author: JobSource,
     pub instance: Instance,
 }
 
 /// Where a job is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Author {
+pub enum JobSource {
     /// In the program: it is stored if nothing is stored, and differences are reported.
     Program,
     /// In the registry: the job is what is stored there. If nothing is stored, there is no job, and none is created.
@@ -71,7 +71,7 @@ pub enum IfAbsent {
     /// It is new: store it.
     Store,
     /// It was stored before: it has been removed.
-    Gone,
+    Refuse,
 }
 
 /// An instance that has joined.
@@ -87,12 +87,12 @@ pub(super) struct Joined {
 const TRIES: usize = 8;
 
 pub(super) async fn join(
-    ground: Ground,
-    joining: Joining,
-    news: queue::UnboundedSender<News>,
+    resources: MemberResources,
+    joining: JoinRequest,
+    news: queue::UnboundedSender<MemberEvent>,
 ) -> Result<Joined, JoinError> {
-    let Ground { registry, clock, randomness, strategies, flaws, busy } = ground;
-    let Joining { local, handler, author, instance } = joining;
+    let MemberResources { registry, clock, randomness, strategies, flaws, busy } = resources;
+    let JoinRequest { local, handler, author, instance } = joining;
     let name = local.name.clone();
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
     let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
@@ -102,10 +102,10 @@ pub(super) async fn join(
     // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
     let session = registry.session();
     let (job, drift) = match author {
-        Author::Program => {
+        JobSource::Program => {
             settle_configuration(&*registry, &tree, &local, &handler, IfAbsent::Store).await?
         }
-        Author::Registry => {
+        JobSource::Registry => {
             (stored_configuration(&*registry, &tree, &name, &handler).await?, Vec::new())
         }
     };
@@ -141,7 +141,7 @@ pub async fn settle_configuration(
     for _ in 0..TRIES {
         let root = registry.get(tree.root()).await.map_err(outage)?;
         let config = registry.get(&tree.config()).await.map_err(outage)?;
-        if config.is_none() && if_absent == IfAbsent::Gone {
+        if config.is_none() && if_absent == IfAbsent::Refuse {
             return Err(JoinError::Gone { job: name.to_string() });
         }
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
@@ -181,7 +181,7 @@ pub async fn settle_configuration(
             Err(error) => return Err(outage(error)),
         }
     }
-    Err(JoinError::Restless { job: name.to_string() })
+    Err(JoinError::Contended { job: name.to_string() })
 }
 
 /// The configuration of a job that is defined in the registry.

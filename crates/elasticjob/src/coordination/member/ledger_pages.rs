@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
-use super::{context::Context, handle::Lost};
+use super::{context::Context, handle::LostShard};
 use crate::{
     coordination::{
         ledger::{LedgerPage, VersionedPage},
@@ -19,7 +19,7 @@ pub(super) struct LedgerPages {
     /// Boxed: a map node reserves space for eleven values.
     known: BTreeMap<u32, Box<VersionedPage>>,
     /// Runs found in pages whose instance is absent; see [`possibly_lost`].
-    possibly_lost: BTreeMap<u32, Lost>,
+    possibly_lost: BTreeMap<u32, LostShard>,
 }
 
 impl LedgerPages {
@@ -69,7 +69,7 @@ impl LedgerPages {
     }
 
     /// Runs whose instance was absent when their page was read. Whether that instance is dead has not been checked.
-    pub(super) fn take_possibly_lost(&mut self) -> BTreeMap<u32, Lost> {
+    pub(super) fn take_possibly_lost(&mut self) -> BTreeMap<u32, LostShard> {
         std::mem::take(&mut self.possibly_lost)
     }
 }
@@ -83,7 +83,7 @@ fn possibly_lost(
     view: &View,
     job: &Job,
     own_id: &InstanceId,
-) -> Option<Lost> {
+) -> Option<LostShard> {
     let is_taken_over = job.failover == Failover::TakeOver && job.monitor == Monitor::Executions;
     let instance = page.other_holder(own_id)?;
     let run = page.run.as_ref()?;
@@ -91,5 +91,5 @@ fn possibly_lost(
         return None;
     }
     let token = FencingToken::new(written.0.saturating_add(1));
-    Some(Lost { run: run.clone(), item: shard, instance: instance.clone(), token })
+    Some(LostShard { run: run.clone(), item: shard, instance: instance.clone(), token })
 }

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
 use super::{
-    assignment::Assignment, busy_shards::BusyGuard, context::Context, handle::News,
+    assignment::Assignment, busy_shards::BusyGuard, context::Context, handle::MemberEvent,
     ledger_pages::LedgerPages,
 };
 use crate::{
@@ -179,11 +179,11 @@ impl Mirror {
             Ok(job) if job == *self.job => {}
             Ok(job) => {
                 self.job = Arc::new(job);
-                self.context.tell(News::Configured(Arc::clone(&self.job)));
+                self.context.tell(MemberEvent::Configured(Arc::clone(&self.job)));
             }
             Err(error) => {
                 tracing::error!(job = %self.job.name, %error, "new configuration is unreadable, keeping the previous one");
-                self.context.tell(News::Unreadable(error.to_string()));
+                self.context.tell(MemberEvent::Unreadable(error.to_string()));
             }
         }
     }

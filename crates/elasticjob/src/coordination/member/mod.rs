@@ -12,7 +12,7 @@
 //!      └──── reads ───────┘              recovery     dead holders, orphaned shards, takeovers
 //!                                        janitor      what everything else missed
 //!                                        triggers     requests to run or to cancel
-//!   owner ──commands──► actor ──────────────────────────────────────────────────────────────────News──► owner
+//!   owner ──commands──► actor ────────────────────────────────────────────────────────────────events──► owner
 //! ```
 //!
 //! Each component keeps its state to itself. It derives what it has to do from the view and the time, again after every change, so that
@@ -28,7 +28,7 @@
 //! | which instance owns a shard | `sharding/{n}/instance`, unless `necessary` or `processing` exists: then no instance starts anything |
 //! | which instance holds a shard, and which run it is | the ledger page: every transaction that changes the holder writes it by version |
 //! | whether a shard awaits failover, or misfired | `leader/failover/items/{n}`, `sharding/{n}/misfire` |
-//! | how long a claim may be trusted | the session's deadline, and [`Hold`]: whether the claim was overwritten |
+//! | how long a claim may be trusted | the session's deadline, and [`ClaimStatus`]: whether the claim was overwritten |
 //!
 //! # What holds when an instance fails
 //!
@@ -44,7 +44,7 @@
 //! * **A write gets no answer.** A claim is undone if it was committed, an assignment is ended, a release and the deletion of a trigger are
 //!   repeated. Nothing that depends on such a write happens before.
 //!
-//! The owner uses [`Member`] and [`Claims`] and is told [`News`].
+//! The owner uses [`Member`] and [`ClaimHandle`] and is told [`MemberEvent`].
 
 mod actor;
 mod announcements;
@@ -67,9 +67,10 @@ mod triggers;
 
 pub use self::{
     busy_shards::BusyShards,
-    claim_status::Hold,
+    claim_status::ClaimStatus,
     handle::{
-        Claimed, ClaimedShard, Claims, Ended, Ground, Lost, Member, News, Refused, Request, Why,
+        ClaimError, ClaimHandle, ClaimReason, ClaimRequest, ClaimedShard, LostShard, Member,
+        MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
     },
-    join::{Author, IfAbsent, JoinError, Joining, settle_configuration},
+    join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration},
 };

@@ -14,8 +14,10 @@ use crate::{
         flaw::Flaw,
         member::{
             assignment::Assignment,
-            claim_status::Hold,
-            handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
+            claim_status::ClaimStatus,
+            handle::{
+                ClaimError, ClaimReason, ClaimRequest, ClaimedShard, ReleaseOutcome, ShardClaim,
+            },
             mirror::Mirror,
         },
         tree::ShardNode,
@@ -28,9 +30,9 @@ use crate::{
 
 /// A claim that waits for an assignment, or for a shard that another instance still runs.
 pub(super) struct WaitingClaim {
-    pub(super) request: Request,
+    pub(super) request: ClaimRequest,
     pub(super) until: Monotonic,
-    pub(super) reply: oneshot::Sender<Result<Claimed, Refused>>,
+    pub(super) reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
 }
 
 /// A claim whose transaction was committed.
@@ -50,7 +52,7 @@ pub(super) enum Lateness {
 }
 
 enum Progress {
-    Answer(Result<Claimed, Refused>),
+    Answer(Result<ShardClaim, ClaimError>),
     /// Shards are being assigned, or another instance still runs them: try again.
     Wait,
 }
@@ -72,9 +74,9 @@ impl Choice {
     /// What follows if no shard can be claimed now.
     fn without_candidates(&self) -> Progress {
         match (self.is_busy, self.must_wait) {
-            (true, _) => Progress::Answer(Err(Refused::Busy)),
+            (true, _) => Progress::Answer(Err(ClaimError::Busy)),
             (false, true) => Progress::Wait,
-            (false, false) => Progress::Answer(Err(Refused::Nothing)),
+            (false, false) => Progress::Answer(Err(ClaimError::NothingToRun)),
         }
     }
 }
@@ -97,7 +99,7 @@ impl ShardClaims {
         let is_late = mirror.now() >= waiting.until && lateness == Lateness::Refused;
         let answer = match self.try_claim(mirror, &waiting.request).await {
             Ok(Progress::Answer(answer)) => answer,
-            Ok(Progress::Wait) if is_late => Err(Refused::Resharding),
+            Ok(Progress::Wait) if is_late => Err(ClaimError::Resharding),
             Ok(Progress::Wait) => return self.waiting.push(waiting),
             Err(error) => Err(error.into()),
         };
@@ -107,7 +109,7 @@ impl ShardClaims {
     async fn try_claim(
         &mut self,
         mirror: &mut Mirror,
-        request: &Request,
+        request: &ClaimRequest,
     ) -> Result<Progress, Error> {
         mirror.refresh().await?;
         self.observe(mirror);
@@ -123,49 +125,49 @@ impl ShardClaims {
         let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
             return Ok(choice.without_candidates());
         };
-        let is_trigger = matches!(request.why, Why::Asked(_));
-        let left = if is_trigger { choice.unavailable } else { BTreeSet::new() };
-        let claimed = Claimed { left, ..self.adopt(mirror, claim, request.cancel.clone()) };
+        let is_trigger = matches!(request.why, ClaimReason::Trigger(_));
+        let remaining = if is_trigger { choice.unavailable } else { BTreeSet::new() };
+        let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, request.cancel.clone()) };
         self.confirm(mirror, claimed).await
     }
 
     /// What stands in the way of any claim. Pure.
-    fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &Why) -> Option<Progress> {
+    fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &ClaimReason) -> Option<Progress> {
         // Until the view is complete nothing is known. An instance that was shut down starts nothing; the next pass refuses its claims.
         if !assignment.is_member() {
             return Some(Progress::Wait);
         }
         // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
         if assignment.is_enabled() == Some(false) {
-            return Some(Progress::Answer(Err(Refused::Nothing)));
+            return Some(Progress::Answer(Err(ClaimError::NothingToRun)));
         }
         if !assignment.is_settled() || !self.unresolved.is_empty() {
             return Some(Progress::Wait);
         }
         // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
-        let is_trigger = matches!(why, Why::Asked(_));
+        let is_trigger = matches!(why, ClaimReason::Trigger(_));
         (is_trigger && assignment.has_absent_owners()).then_some(Progress::Wait)
     }
 
     /// Which shards the request is for. Marks those that it misses as misfired.
-    async fn choose(&self, mirror: &mut Mirror, request: &Request) -> Result<Choice, Error> {
+    async fn choose(&self, mirror: &mut Mirror, request: &ClaimRequest) -> Result<Choice, Error> {
         // By our clock the fire is due. If one of our shards has just moved to a newcomer, it was due before the newcomer's time.
-        if matches!(request.why, Why::Late { .. } | Why::Due) {
+        if matches!(request.why, ClaimReason::Misfire { .. } | ClaimReason::Due) {
             mark_for_newcomers(mirror, &request.fire, &self.missed).await?;
         }
         let free = self.free(&mirror.assignment());
         let mut unavailable = self.unavailable(&mirror.assignment(), &free);
-        if request.why == Why::Due {
+        if request.why == ClaimReason::Due {
             mark_taken_over(mirror, &request.fire, &unavailable, &self.held).await?;
         }
-        unavailable.retain(|shard| request.why.is_asked_of(*shard));
+        unavailable.retain(|shard| request.why.is_trigger_for(*shard));
         let must_wait = !unavailable.is_empty();
         let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
         let busy = mirror.context().busy.shards();
         mirror.fetch_pages(&free).await?;
         for shard in free {
             if busy.contains(&shard) {
-                if request.why.is_asked_of(shard) {
+                if request.why.is_trigger_for(shard) {
                     choice.unavailable.insert(shard);
                     choice.is_busy = true;
                 }
@@ -191,7 +193,7 @@ impl ShardClaims {
     async fn commit(
         &mut self,
         mirror: &mut Mirror,
-        request: &Request,
+        request: &ClaimRequest,
         choice: &mut Choice,
     ) -> Result<Option<CommittedClaim>, Error> {
         loop {
@@ -216,7 +218,7 @@ impl ShardClaims {
                     return Ok(choice.wait());
                 }
                 // Nothing compensates a trigger: it waits until the shard is free.
-                Some(Refusal::Running(shard)) if matches!(request.why, Why::Asked(_)) => {
+                Some(Refusal::Running(shard)) if matches!(request.why, ClaimReason::Trigger(_)) => {
                     mirror.refresh().await?;
                     choice.drop_candidate(shard);
                     choice.unavailable.insert(shard);
@@ -250,7 +252,11 @@ impl ShardClaims {
     }
 
     /// Keeps the shards that are still ours now that the claim is answered, and withdraws the claims of all others.
-    async fn confirm(&mut self, mirror: &mut Mirror, claimed: Claimed) -> Result<Progress, Error> {
+    async fn confirm(
+        &mut self,
+        mirror: &mut Mirror,
+        claimed: ShardClaim,
+    ) -> Result<Progress, Error> {
         if let Err(error) = mirror.refresh().await {
             // The request is answered with this error, so nothing may stay claimed.
             self.withdraw(claimed.shards);
@@ -269,12 +275,12 @@ impl ShardClaims {
             return Ok(Progress::Wait);
         }
         let busy = mirror.occupy(kept.iter().map(|shard| shard.item));
-        Ok(Progress::Answer(Ok(Claimed { shards: kept, busy, ..claimed })))
+        Ok(Progress::Answer(Ok(ShardClaim { shards: kept, busy, ..claimed })))
     }
 
     fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
         self.release(
-            shards.into_iter().map(|shard| (shard.item, Ended::Withdrawn)).collect(),
+            shards.into_iter().map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect(),
             None,
         );
     }
@@ -291,18 +297,18 @@ impl ShardClaims {
     }
 
     /// Whether the request is for this shard, by the shard's page and marks.
-    fn is_for(&self, mirror: &Mirror, request: &Request, candidate: &ClaimCandidate) -> bool {
+    fn is_for(&self, mirror: &Mirror, request: &ClaimRequest, candidate: &ClaimCandidate) -> bool {
         let page = &candidate.page.page;
         let has_started =
             page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
         match &request.why {
-            Why::Due => !has_started,
-            Why::Asked(shards) => {
+            ClaimReason::Due => !has_started,
+            ClaimReason::Trigger(shards) => {
                 !has_started && (shards.is_empty() || shards.contains(&candidate.shard))
             }
             // A shard that never ran has nothing to catch up on.
-            Why::CatchUp => !has_started && page.due_at.is_some(),
-            Why::Late { since } => {
+            ClaimReason::CatchUp => !has_started && page.due_at.is_some(),
+            ClaimReason::Misfire { since } => {
                 let (shard, due_at) = (candidate.shard, request.fire.due_at);
                 let assignment = mirror.assignment();
                 // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
@@ -356,18 +362,18 @@ async fn is_held_elsewhere(mirror: &Mirror, candidate: &ClaimCandidate) -> Resul
 }
 
 /// A claim that was never made, for the simulation's flaw `SkipClaim`.
-fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[ClaimCandidate]) -> Claimed {
+fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandidate]) -> ShardClaim {
     let shards = candidates.iter().map(|candidate| ClaimedShard {
         item: candidate.shard,
         attempt: 1,
-        hold: Arc::new(Hold::new(request.cancel.child())),
+        status: Arc::new(ClaimStatus::new(request.cancel.child())),
     });
     let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
-    Claimed {
+    ShardClaim {
         fire: request.fire.clone(),
         shards: shards.collect(),
         token,
-        left: BTreeSet::new(),
+        remaining: BTreeSet::new(),
         cancel: request.cancel.clone(),
         session: mirror.context().session.clone(),
         busy: mirror.occupy(candidates.iter().map(|candidate| candidate.shard)),
@@ -384,9 +390,9 @@ mod tests {
         tree::JobTree,
     };
 
-    fn progress(claims: &ShardClaims, test: &TestView, why: &Why) -> Option<&'static str> {
+    fn progress(claims: &ShardClaims, test: &TestView, why: &ClaimReason) -> Option<&'static str> {
         match claims.cannot_claim_yet(&test.assignment(), why)? {
-            Progress::Answer(Err(Refused::Nothing)) => Some("nothing"),
+            Progress::Answer(Err(ClaimError::NothingToRun)) => Some("nothing"),
             Progress::Answer(_) => Some("another answer"),
             Progress::Wait => Some("wait"),
         }
@@ -396,14 +402,14 @@ mod tests {
     fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
         let test = || TestView::new(1, &[US]).owners(&[US]);
         let claims = ShardClaims::new(&test().job, BTreeSet::new());
-        assert_eq!(progress(&claims, &test(), &Why::Due), None);
+        assert_eq!(progress(&claims, &test(), &ClaimReason::Due), None);
 
         let assigning = test().with(JobTree::processing, "");
-        assert_eq!(progress(&claims, &assigning, &Why::Due), Some("wait"));
+        assert_eq!(progress(&claims, &assigning, &ClaimReason::Due), Some("wait"));
         let disabled = assigning.with(|tree| tree.server("10.0.0.1"), "DISABLED");
-        assert_eq!(progress(&claims, &disabled, &Why::Due), Some("nothing"));
+        assert_eq!(progress(&claims, &disabled, &ClaimReason::Due), Some("nothing"));
         let shut_down = disabled.without(|tree| tree.instance(US));
-        assert_eq!(progress(&claims, &shut_down, &Why::Due), Some("wait"));
+        assert_eq!(progress(&claims, &shut_down, &ClaimReason::Due), Some("wait"));
     }
 
     #[test]
@@ -413,7 +419,7 @@ mod tests {
         claims.unresolved =
             UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
 
-        assert_eq!(progress(&claims, &test, &Why::Due), Some("wait"));
+        assert_eq!(progress(&claims, &test, &ClaimReason::Due), Some("wait"));
     }
 
     #[test]
@@ -421,8 +427,8 @@ mod tests {
         let test = TestView::new(1, &[US]).owners(&[OTHER]);
         let claims = ShardClaims::new(&test.job, BTreeSet::new());
 
-        assert_eq!(progress(&claims, &test, &Why::Due), None);
-        assert_eq!(progress(&claims, &test, &Why::Asked(BTreeSet::new())), Some("wait"));
+        assert_eq!(progress(&claims, &test, &ClaimReason::Due), None);
+        assert_eq!(progress(&claims, &test, &ClaimReason::Trigger(BTreeSet::new())), Some("wait"));
     }
 
     #[test]
@@ -434,8 +440,8 @@ mod tests {
             Progress::Wait => "wait".to_owned(),
         };
 
-        assert_eq!(answer(choice(true, true)), Refused::Busy.to_string());
+        assert_eq!(answer(choice(true, true)), ClaimError::Busy.to_string());
         assert_eq!(answer(choice(false, true)), "wait");
-        assert_eq!(answer(choice(false, false)), Refused::Nothing.to_string());
+        assert_eq!(answer(choice(false, false)), ClaimError::NothingToRun.to_string());
     }
 }

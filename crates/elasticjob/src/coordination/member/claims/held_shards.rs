@@ -14,8 +14,8 @@ use crate::{
         flaw::Flaw,
         ledger::{LedgerPage, VersionedPage},
         member::{
-            claim_status::Hold,
-            handle::{Claimed, ClaimedShard},
+            claim_status::ClaimStatus,
+            handle::{ClaimedShard, ShardClaim},
             mirror::Mirror,
         },
         tree::ShardNode,
@@ -47,7 +47,7 @@ pub(super) struct HeldShard {
     pub(super) is_monitored: bool,
     /// The shard is being released: that its nodes vanish is no loss.
     pub(super) is_ending: bool,
-    pub(super) hold: Arc<Hold>,
+    pub(super) status: Arc<ClaimStatus>,
 }
 
 impl HeldShards {
@@ -83,7 +83,7 @@ impl HeldShards {
         let named =
             self.shards.iter().filter(|(shard, _)| shards.is_empty() || shards.contains(shard));
         for (_, held) in named {
-            held.hold.cancel().cancel(CancelReason::Requested);
+            held.status.cancel().cancel(CancelReason::Requested);
         }
     }
 
@@ -93,7 +93,7 @@ impl HeldShards {
         mirror: &mut Mirror,
         claim: CommittedClaim,
         cancel: CancelToken,
-    ) -> Claimed {
+    ) -> ShardClaim {
         let CommittedClaim { fire, candidates, steps, committed } = claim;
         let versions = steps.page_versions(&committed);
         let now = mirror.context().clock.now();
@@ -119,11 +119,11 @@ impl HeldShards {
                     mirror.expect_echo(path, document);
                 }
             }
-            let hold = Arc::new(Hold::new(cancel.child()));
+            let status = Arc::new(ClaimStatus::new(cancel.child()));
             shards.push(ClaimedShard {
                 item: shard,
                 attempt: page.attempt,
-                hold: Arc::clone(&hold),
+                status: Arc::clone(&status),
             });
             let held = HeldShard {
                 claim_zxid: committed.zxid,
@@ -133,14 +133,14 @@ impl HeldShards {
                 candidate,
                 is_monitored: mirror.job().monitor == Monitor::Executions,
                 is_ending: false,
-                hold,
+                status,
             };
             self.shards.insert(shard, Box::new(held));
         }
-        Claimed {
+        ShardClaim {
             fire,
             token: FencingToken::new(committed.zxid.0),
-            left: BTreeSet::new(),
+            remaining: BTreeSet::new(),
             cancel,
             session: mirror.context().session.clone(),
             busy: mirror.occupy(shards.iter().map(|shard| shard.item)),
@@ -179,7 +179,7 @@ impl HeldShards {
             {
                 continue;
             }
-            if held.hold.lose(policy) {
+            if held.status.lose(policy) {
                 tracing::error!(job = %mirror.job().name, %shard, run = ?held.page.run, "claim lost while running");
             }
         }

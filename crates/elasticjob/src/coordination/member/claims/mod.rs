@@ -37,7 +37,7 @@ use self::{
 };
 use super::{
     assignment::Assignment,
-    handle::{Claimed, Refused, Request},
+    handle::{ClaimError, ClaimRequest, ShardClaim},
     mirror::Mirror,
 };
 use crate::{
@@ -78,15 +78,15 @@ impl ShardClaims {
     pub(super) async fn claim(
         &mut self,
         mirror: &mut Mirror,
-        request: Request,
-        reply: oneshot::Sender<Result<Claimed, Refused>>,
+        request: ClaimRequest,
+        reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
     ) {
-        let until = mirror.now() + request.patience;
+        let until = mirror.now() + request.max_wait;
         self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
     }
 
     /// Answers every waiting claim with a refusal.
-    pub(super) fn refuse_waiting(&mut self, refusal: impl Fn() -> Refused) {
+    pub(super) fn refuse_waiting(&mut self, refusal: impl Fn() -> ClaimError) {
         for waiting in std::mem::take(&mut self.waiting) {
             let _ = waiting.reply.send(Err(refusal()));
         }
@@ -123,7 +123,7 @@ impl ShardClaims {
         mirror: &mut Mirror,
         claim: CommittedClaim,
         cancel: CancelToken,
-    ) -> Claimed {
+    ) -> ShardClaim {
         for candidate in &claim.candidates {
             self.missed.settle_leftover(candidate.shard);
         }

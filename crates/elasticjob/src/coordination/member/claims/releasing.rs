@@ -7,7 +7,7 @@ use crate::{
     coordination::{
         claim::{ClearedMarks, ShardRelease},
         ledger::{LedgerPage, LedgerState, VersionedPage},
-        member::{handle::Ended, mirror::Mirror},
+        member::{handle::ReleaseOutcome, mirror::Mirror},
         tree::ShardNode,
         view::CachedNode,
     },
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) struct PendingRelease {
-    shards: Vec<(u32, Ended)>,
+    shards: Vec<(u32, ReleaseOutcome)>,
     reply: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
@@ -23,7 +23,7 @@ impl ShardClaims {
     /// Queues a release. From now on it is no loss if the nodes of these shards vanish.
     pub(crate) fn release(
         &mut self,
-        shards: Vec<(u32, Ended)>,
+        shards: Vec<(u32, ReleaseOutcome)>,
         reply: Option<oneshot::Sender<Result<(), Error>>>,
     ) {
         for (shard, _) in &shards {
@@ -55,7 +55,7 @@ impl ShardClaims {
     async fn try_release(
         &mut self,
         mirror: &mut Mirror,
-        shards: &mut Vec<(u32, Ended)>,
+        shards: &mut Vec<(u32, ReleaseOutcome)>,
     ) -> Result<(), Error> {
         mirror.refresh().await?;
         // Removing a job removes its shards: there is nothing left to release.
@@ -104,11 +104,11 @@ impl ShardClaims {
     async fn release_together(
         &mut self,
         mirror: &mut Mirror,
-        shards: &[(u32, Ended)],
+        shards: &[(u32, ReleaseOutcome)],
     ) -> Result<(), Error> {
         // A release does not depend on the configuration: the job may have been removed meanwhile.
         let transactions = mirror.transactions_for(Version::default());
-        let pages: Vec<(u32, Ended, LedgerPage)> = shards
+        let pages: Vec<(u32, ReleaseOutcome, LedgerPage)> = shards
             .iter()
             .filter_map(|(shard, ended)| {
                 Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
@@ -117,14 +117,16 @@ impl ShardClaims {
         let parts = pages.iter().filter_map(|(shard, ended, page)| {
             let HeldShard { version, claim_zxid, candidate, .. } = self.held.get(*shard)?;
             let restore = match ended {
-                Ended::Withdrawn => still_cleared(mirror, candidate),
-                Ended::Done | Ended::Failed | Ended::Fenced => ClearedMarks::default(),
+                ReleaseOutcome::Withdrawn => still_cleared(mirror, candidate),
+                ReleaseOutcome::Done | ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
+                    ClearedMarks::default()
+                }
             };
             let (version, claim_zxid) = (*version, *claim_zxid);
             let view = mirror.shard(*shard);
             Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
         });
-        let is_fenced = shards.iter().any(|(_, ended)| *ended == Ended::Fenced);
+        let is_fenced = shards.iter().any(|(_, ended)| *ended == ReleaseOutcome::Fenced);
         let steps = transactions.release(parts, is_fenced);
         let committed = mirror.write(steps.ops()).await?;
         for (shard, version) in steps.page_versions(&committed) {
@@ -132,7 +134,7 @@ impl ShardClaims {
             let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
             if let Some(held) = self.held.remove(shard)
                 && held.is_monitored
-                && !held.hold.is_lost()
+                && !held.status.is_lost()
             {
                 self.missed.note_run(shard, held.since..=mirror.context().clock.now());
             }
@@ -144,7 +146,7 @@ impl ShardClaims {
     async fn release_alone(
         &mut self,
         mirror: &mut Mirror,
-        (shard, ended): (u32, Ended),
+        (shard, ended): (u32, ReleaseOutcome),
     ) -> Result<(), Error> {
         mirror.refresh().await?;
         let error = match self.release_together(mirror, &[(shard, ended)]).await {
@@ -187,12 +189,12 @@ async fn name_next_server(mirror: &Mirror) -> Result<(), Error> {
 }
 
 /// The ledger page of a held shard once its run has ended.
-fn page_after(held: &HeldShard, ended: Ended) -> LedgerPage {
+fn page_after(held: &HeldShard, ended: ReleaseOutcome) -> LedgerPage {
     match ended {
-        Ended::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
-        Ended::Failed | Ended::Fenced => {
+        ReleaseOutcome::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
+        ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
             LedgerPage { state: LedgerState::Failed, ..held.page.clone() }
         }
-        Ended::Withdrawn => held.candidate.page.page.clone(),
+        ReleaseOutcome::Withdrawn => held.candidate.page.page.clone(),
     }
 }

@@ -23,7 +23,7 @@ use self::{
 };
 use super::{
     assignment::Assignment,
-    handle::{Lost, News},
+    handle::{LostShard, MemberEvent},
     mirror::{Mirror, Observation},
 };
 use crate::{
@@ -42,7 +42,7 @@ pub(super) struct Recovery {
     /// Absent holders that are not dead: they may be leaving, or die while they do.
     undecided: BTreeSet<String>,
     /// Runs whose instance was absent, not yet known to be dead, and that only the ledger knows of.
-    possibly_lost: BTreeMap<u32, Lost>,
+    possibly_lost: BTreeMap<u32, LostShard>,
     /// Shards that were seen running since they were flagged: the lost run has been repeated.
     ran_since_flagged: BTreeSet<u32>,
     flaps: ReconnectFlaps,
@@ -136,7 +136,7 @@ impl Recovery {
         while let Some((shard, lost)) = self.possibly_lost.pop_first() {
             match mirror.is_alive(&lost.instance).await {
                 Ok(true) => {}
-                Ok(false) => mirror.context().tell(News::Lost(Box::new(lost))),
+                Ok(false) => mirror.context().tell(MemberEvent::ShardLost(Box::new(lost))),
                 Err(error) => {
                     self.possibly_lost.insert(shard, lost);
                     return Err(error);
