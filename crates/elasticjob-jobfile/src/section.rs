@@ -26,13 +26,10 @@ const HANDLER_KEYS: [&str; 3] = ["elasticJobType", "elasticJobClass", "jobBootst
 const SHORT_KEYS: [(&str, &str); 2] =
     [("scriptCommandLine", "script.command.line"), ("streamingProcess", "streaming.process")];
 
-/// Every key of a job's entry: the properties that are stored, and those that only a file has. The group is the job's name, and the
-/// configuration of other programs is not in files.
+/// Every key of a job's entry: the properties that are stored, and the keys that only a file has.
 pub(super) fn entry_keys() -> Vec<&'static str> {
-    let (single, several): (Vec<&Property>, Vec<&Property>) = Property::all()
-        .iter()
-        .filter(|row| !matches!(row.kind(), PropertyKind::Name | PropertyKind::Foreign))
-        .partition(|row| row.is_settable());
+    let (single, several): (Vec<&Property>, Vec<&Property>) =
+        Property::all().iter().filter(|row| row.is_editable()).partition(|row| row.is_settable());
     let mut keys: Vec<&str> = single.into_iter().flat_map(Property::keys).collect();
     keys.sort_unstable();
     keys.extend(HANDLER_KEYS);

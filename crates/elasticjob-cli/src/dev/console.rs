@@ -15,6 +15,7 @@ use elasticjob_console::{
 };
 
 use crate::{error::Error, output::print_message};
+use elasticjob::problem::Problem;
 
 const DEFAULT_PORT: u16 = 8899;
 /// Long enough for a day's work.
@@ -51,7 +52,7 @@ async fn listen(
         // Creates the file, so that the history is empty and not missing until the first run is recorded.
         match Store::open(&url).await {
             Ok(store) => store.close().await,
-            Err(error) => tracing::warn!(%error, "cannot open history store"),
+            Err(error) => tracing::warn!(error = %Problem::of(&error), "cannot open history store"),
         }
     }
     let at = |listen| Console {

@@ -47,6 +47,7 @@ use self::{
 };
 pub(crate) use self::{permissions::Permissions, runnable::runnable, watched_files::WatchedFiles};
 use crate::error::{Code, Error};
+use elasticjob::problem::Problem;
 use elasticjob_jobfile::Entry;
 
 /// Pause between attempts to start while the registry is unreachable.
@@ -169,7 +170,8 @@ pub(crate) async fn retry_connect<T>(
         loop {
             match attempt().await {
                 Err(NodeError::Registry(error)) if error.is_outage() => {
-                    tracing::warn!(registry = %url, %error, "registry unreachable, retrying");
+                    let problem = Problem::of(&error);
+                    tracing::warn!(registry = %url, error = problem.message, hint = problem.hint, "registry unreachable, retrying");
                     last_error_sender.send_replace(Some(Error::from(error)));
                     tokio::time::sleep(RETRY_DELAY).await;
                 }

@@ -17,6 +17,7 @@ use elasticjob::{
 use tokio::task::JoinSet;
 
 use super::permissions::Permissions;
+use elasticjob::problem::Problem;
 use elasticjob_jobfile::Kind;
 
 /// Interval at which refused jobs are rechecked; their configuration may have changed.
@@ -178,6 +179,7 @@ async fn read_node(registry: &dyn Registry, name: &JobName) -> Result<StoredNode
     };
     // A job without configuration is being removed.
     let Some(node) = registry.get(&config).await? else { return Ok(StoredNode::Foreign) };
-    let read = Job::read(name, &node.data).map(Box::new).map_err(|error| error.to_string());
+    let read =
+        Job::read(name, &node.data).map(Box::new).map_err(|error| Problem::of(&error).to_string());
     Ok(StoredNode::Job { kind, read, created: node.stat.created })
 }

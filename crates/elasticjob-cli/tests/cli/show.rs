@@ -252,8 +252,12 @@ async fn explain_names_what_blocks_a_job() {
         explanation["findings"].as_array().unwrap().iter().map(|f| &f["topic"]).collect();
     assert!(topics.contains(&&json!("noInstance")), "{explanation:#}");
     assert_eq!(table.code, Some(0));
-    assert!(table.stdout.contains("-      blocks   the job has no instance\n"), "{}", table.stdout);
-    assert!(table.stdout.contains("\n                hint: start one\n"), "{}", table.stdout);
+    assert!(
+        table.stdout.contains("-      blocking  the job has no instance\n"),
+        "{}",
+        table.stdout
+    );
+    assert!(table.stdout.contains("\n                 hint: start one\n"), "{}", table.stdout);
     assert!(!table.stdout.contains("\n2 "), "{}", table.stdout);
     assert!(table.stderr.starts_with("job settle at "), "{}", table.stderr);
 }

@@ -1,7 +1,7 @@
 //! Jobs, shards, servers and instances, at `/api/v1/r/{registry}`.
 //!
 //! * [`routes`], [`overview`], [`search`] — lists, read from the mirror; [`shards`], [`servers`], [`instances`].
-//! * [`config`], [`trigger`], [`bulk`] — changes; [`actions`] — changes that several routes share, each audited.
+//! * [`config`] (its body: [`config_body`]), [`trigger`], [`bulk`] — changes; [`actions`] — changes that several routes share, each audited.
 //! * [`tools`] — evaluate cron expressions and shard assignments without a registry.
 
 pub(crate) mod actions;

@@ -228,7 +228,7 @@ async fn maintain_connection(
 /// Keeps the mirror current while the connection is open. If watching fails, requests still work.
 async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
     while let Err(error) = mirror.follow(admin).await {
-        tracing::warn!(%error, "registry watch failed, retrying");
+        tracing::warn!(error = %problem::Problem::of(&error), "registry watch failed, retrying");
         mirror.mark_disconnected();
         clock.sleep_until(clock.monotonic() + RETRY_PAUSES.1).await;
     }

@@ -12,6 +12,7 @@ use super::{
     model::{Language, as_number},
     snapshot::{JobSnapshot, written_at},
 };
+use crate::problem::Problem;
 use crate::{
     job::{Difference, Handler, Job, JobName, drift, replacing},
     registry::{Create, Error, ExpectedVersion, Op, OpResult, Version, ensure_path},
@@ -24,7 +25,7 @@ use crate::{
 ///
 /// let job = Job::named("backup")?.cron("0 0 3 * * ?")?.prop("script.command.line", "sh backup.sh")?;
 /// let edit = Edit::new(job).handler(Handler::Script).seen(Version(7));
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Edit {
@@ -219,7 +220,7 @@ fn changed_meanwhile(job: &JobName, before: Option<&Job>, now: &JobSnapshot) -> 
     };
     let when = written_at(node).map(|at| format!(" at {at}")).unwrap_or_default();
     let change = match (before, Job::read(job, &node.data)) {
-        (_, Err(error)) => error.to_string(),
+        (_, Err(error)) => Problem::of(&error).to_string(),
         (None, Ok(_)) => format!("its version is {} now", node.stat.version.0),
         (Some(before), Ok(after)) => {
             let value = |value: Option<String>| {

@@ -74,12 +74,12 @@ impl Admin {
     ) -> Result<Option<Outline>, Error> {
         let job: JobName = match name.parse() {
             Ok(job) => job,
-            Err(error) => return Ok(Some(unreadable_outline(name, error.to_string()))),
+            Err(error) => return Ok(Some(unreadable_outline(name, Problem::of(&error)))),
         };
         match self.read_outline(&job, now).await {
             // One job without access must not hide the others.
             Err(error @ Error::NotAuthorised { .. }) => {
-                Ok(Some(unreadable_outline(name, error.to_string())))
+                Ok(Some(unreadable_outline(name, Problem::of(&error))))
             }
             result => result,
         }
@@ -189,7 +189,7 @@ impl Admin {
 }
 
 /// The outline of a job that cannot be read.
-fn unreadable_outline(name: &str, problem: String) -> Outline {
+fn unreadable_outline(name: &str, problem: Problem) -> Outline {
     let summary = JobSummary {
         name: name.to_owned(),
         status: JobStatus::Crashed,
@@ -199,8 +199,8 @@ fn unreadable_outline(name: &str, problem: String) -> Outline {
         instances: 0,
         handler: HandlerInfo::Rust { handler: None },
         next_fire: None,
-        problem: Some(problem),
-        hint: None,
+        problem: Some(problem.message),
+        hint: problem.hint,
     };
     Outline {
         summary,

@@ -5,7 +5,7 @@
 //! once and published once.
 //!
 //! While the registry cannot be reached, the mirror keeps its last state and is marked as not current. A caller that changes a job through the same
-//! process [refreshes](Mirror::look) it before it responds, so that the next list shows the change.
+//! process [refreshes](Mirror::refresh) it before it responds, so that the next list shows the change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -195,7 +195,7 @@ impl JobSnapshot {
         let node = self.config_node()?;
         let (job, problem) = match Job::read(&self.job, &node.data) {
             Ok(job) => (Some(job), None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(Problem::of(&error).to_string())),
         };
         let mut failover_items: Vec<u32> = self
             .children(self.tree.failover_items())

@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use super::{error::AdminError, handle::Admin, model::ServerStatus};
+use crate::problem::Problem;
 use crate::{
     coordination::tree::ShardNode,
     job::JobName,
@@ -137,7 +138,9 @@ impl Admin {
                     });
                     ConfigUpdate::Written
                 }
-                Some(Err(error)) => ConfigUpdate::Unreadable { problem: error.to_string() },
+                Some(Err(error)) => {
+                    ConfigUpdate::Unreadable { problem: Problem::of(&error).to_string() }
+                }
                 _ => ConfigUpdate::Unchanged,
             };
             let servers = snapshot.servers().into_iter().filter(|server| server.status != to);

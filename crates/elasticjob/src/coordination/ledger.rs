@@ -98,7 +98,7 @@ pub struct VersionedPage {
 
 /// A ledger page that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot parse ledger page: {problem}; hint: was it written by a newer version?")]
+#[error("cannot parse ledger page: {problem}; was it written by a newer version?")]
 pub struct LedgerPageError {
     pub problem: String,
 }

@@ -229,7 +229,7 @@ mod tests {
 
     impl Observer for RecordingObserver {
         fn attempt_started(&self, shard: &Shard) {
-            self.0.lock().unwrap().push(format!("{} attempt_started", shard.attempt.number));
+            self.0.lock().unwrap().push(format!("{} started", shard.attempt.number));
         }
 
         fn attempt_ended(&self, shard: &Shard, outcome: &Outcome) {
@@ -303,10 +303,10 @@ mod tests {
         wait(&mut run);
         fixture.clock.advance(3 * SECOND);
         wait(&mut run);
-        assert_eq!(fixture.seen(), ["1 begins", "1 no"]);
+        assert_eq!(fixture.seen(), ["1 started", "1 no"]);
         fixture.clock.advance(SECOND);
         wait(&mut run);
-        assert_eq!(fixture.seen()[2..], ["2 begins", "2 no"]);
+        assert_eq!(fixture.seen()[2..], ["2 started", "2 no"]);
         fixture.clock.advance(8 * SECOND);
 
         assert_eq!(run.await, Outcome::Failed { message: "no".into(), attempts: 3 });
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(*cancelled.lock().unwrap(), Some(CancelReason::TimedOut));
         fixture.clock.advance(5 * SECOND);
         wait(&mut run);
-        assert_eq!(fixture.seen(), ["1 begins", "1 took longer than 30s"]);
+        assert_eq!(fixture.seen(), ["1 started", "1 took longer than 30s"]);
         fixture.clock.advance(4 * SECOND);
 
         assert_eq!(
@@ -544,7 +544,7 @@ mod tests {
         fixture.clock.advance(4 * SECOND);
 
         assert_eq!(run.await, Outcome::Fenced);
-        assert_eq!(fixture.seen(), ["1 begins", "1 no"]);
+        assert_eq!(fixture.seen(), ["1 started", "1 no"]);
     }
 
     #[test]

@@ -70,6 +70,12 @@ pub(crate) struct Executors(BTreeMap<String, Arc<dyn Executor>>);
 
 impl Executors {
     pub(crate) fn insert(&mut self, name: &str, executor: Arc<dyn Executor>) {
+        if !matches!(ThreadPool::from(name), ThreadPool::Named(_)) {
+            tracing::warn!(
+                executor = name,
+                "executor has the name of a built-in thread pool and is never used"
+            );
+        }
         self.0.insert(name.to_uppercase(), executor);
     }
 

@@ -20,7 +20,7 @@ pub struct LeaseLost;
 /// Polls `future` only while `holds` returns true; after that it completes with [`LeaseLost`] and is never polled again.
 ///
 /// Nothing wakes it when the lease ends, because a future that is not polled does nothing. A task that waits for the end needs a
-/// [`Cancel`](crate::runtime::Cancel) to be woken.
+/// [`CancelToken`](crate::runtime::CancelToken) to be woken.
 pub fn guarded<F: Future, C: Fn() -> bool>(future: F, holds: C) -> Guarded<F, C> {
     Guarded { future: Some(Box::pin(future)), holds }
 }

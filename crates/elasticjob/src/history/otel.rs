@@ -36,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_OPEN_EXECUTIONS: usize = 100_000;
 
 /// Exports every run and every attempt of a shard to a collector, as spans. With [`Recorder::spans`](super::Recorder::spans), the trace id of a
-/// run is in [`Started::trace`](super::Started::trace).
+/// run is in [`AttemptStarted::trace`](super::AttemptStarted::trace).
 ///
 /// ```
 /// use elasticjob::history::{Recorder, SpanExporter};

@@ -81,7 +81,7 @@ impl Alert {
     /// let job = Job::named("settle")?.alert("WECHAT");
     /// let error = Alert::of(&job).unwrap_err();
     /// assert_eq!(error.to_string(), r#"WECHAT alert "": the property wechat.webhook is missing"#);
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn of(job: &Job) -> Result<Self, InvalidValue> {
         let chosen = job.props.policies().alert.as_ref().or(job.error_handler_type.as_ref());

@@ -62,7 +62,7 @@ impl Fire {
 /// let run = RunId::scheduled("settle".parse()?, "2026-03-29T02:00:00Z".parse().unwrap());
 /// assert_eq!(run.to_string(), "settle/1774749600000");
 /// assert_eq!(run.to_string().parse::<RunId>()?, run);
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RunId(RunIdKind);
@@ -220,7 +220,7 @@ impl fmt::Display for FencingToken {
 /// let task: TaskId = "settle@-@0,1@-@READY@-@10.0.0.7@-@4711".parse()?;
 /// assert_eq!(task.items, [0, 1]);
 /// assert_eq!(task.instance.server(), "10.0.0.7");
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskId {

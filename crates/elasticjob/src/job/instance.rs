@@ -29,7 +29,7 @@ pub fn server_of(id: &str) -> &str {
 ///
 /// let java: InstanceId = "10.0.0.7@-@4711".parse()?;
 /// assert!(java.is_java() && !rust.is_java());
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(Arc<str>);

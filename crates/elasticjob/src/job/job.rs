@@ -29,7 +29,7 @@ use crate::schedule::{Cron, Dst, Schedule, Zone};
 ///     .failover(Failover::TakeOver)
 ///     .misfire(Misfire::RunOnce);
 /// assert_eq!(job.items.get(1), Some("Shanghai"));
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -432,10 +432,9 @@ mod tests {
     fn schedule_error_quotes_the_text_once() {
         let job = || Job::named("j").unwrap();
 
-        assert_eq!(
-            job().cron("0 0 24 * * ?").unwrap_err().to_string(),
-            r#"cron "0 0 24 * * ?": hours "24" is out of range; hint: hours are 0 to 23"#
-        );
+        let cron = job().cron("0 0 24 * * ?").unwrap_err();
+        assert_eq!(cron.to_string(), r#"cron "0 0 24 * * ?": hours "24" is out of range"#);
+        assert_eq!(cron.hint.as_deref(), Some("hours are 0 to 23"));
         let zone = job().zone("Mars/Olympus").unwrap_err().to_string();
         assert_eq!(zone.matches("Mars/Olympus").count(), 1, "{zone}");
     }

@@ -57,13 +57,13 @@ impl LegacyJob {
     /// Reads the document that 2.1.5 stored for the job `name`.
     ///
     /// ```
-    /// use elasticjob::job::{Legacy, LegacyKind};
+    /// use elasticjob::job::{LegacyJob, LegacyKind};
     ///
     /// let document = br#"{"jobName":"j","jobClass":"","jobType":"SCRIPT","cron":"0 0 * * * ?","shardingTotalCount":2,"scriptCommandLine":"sh a.sh"}"#;
-    /// let legacy = Legacy::read(&"j".parse()?, document).unwrap();
+    /// let legacy = LegacyJob::read(&"j".parse()?, document).unwrap();
     /// assert_eq!(legacy.kind, LegacyKind::Script);
     /// assert_eq!(legacy.job.props.get("script.command.line"), Some("sh a.sh"));
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name };
@@ -262,10 +262,8 @@ mod tests {
     fn job_read_points_to_import_for_2_1_5_documents() {
         let error = Job::read(&"testJob".parse().unwrap(), DATAFLOW.as_bytes()).unwrap_err();
 
-        assert!(
-            error.to_string().contains("2.1.5") && error.to_string().contains("import"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("2.1.5"), "{error}");
+        assert_eq!(error.hint.as_deref(), Some("elasticjob job import"));
     }
 
     #[test]

@@ -2,15 +2,15 @@
 //!
 //! * A program builds a [`Job`], or reads it from the registry, where Java ElasticJob and this library store it as YAML.
 //! * A [`Fire`] is one moment at which a job is due; a [`Shard`] is the part of the resulting run that a handler gets.
-//! * [`settle`] decides which configuration is used if the program's and the stored one differ.
+//! * [`resolve_config`] decides which configuration is used if the program's and the stored one differ.
 //!
 //! **Which configuration is used.** Once a configuration is stored, it is used by Rust and Java alike, until it is changed in the
 //! registry or a program with [`Overwrite::LocalWins`] starts. A stored document that cannot be read is never overwritten: reading it
-//! returns [`Unreadable`], which names job, line and key.
+//! returns [`UnreadableDocument`], which names job, line and key.
 //!
 //! **What is stored.** Java ElasticJob rejects documents with unknown keys, so a stored configuration has exactly Java's keys, byte for
 //! byte as Java writes them. Settings that only this library has are stored in [`props`](Props) under `elasticjob.`, which Java
-//! ignores. Configuration of other programs ([`Extra`]) is preserved unchanged.
+//! ignores. Configuration of other programs ([`ForeignConfig`]) is preserved unchanged.
 
 mod alert;
 mod context;

@@ -15,7 +15,7 @@ use super::error::InvalidValue;
 /// let name: JobName = "settle-orders".parse()?;
 /// assert_eq!(name.as_str(), "settle-orders");
 /// assert!("a/b".parse::<JobName>().is_err());
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobName(Arc<str>);

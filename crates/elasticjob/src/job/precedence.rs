@@ -1,7 +1,7 @@
 //! Which configuration is used when the program's and the stored one differ.
 //!
 //! Pure decisions; the coordination layer does the reading and writing. The order is Java ElasticJob's: first check that the job does
-//! not belong to another handler ([`Handler::check`]), then choose the configuration ([`settle`]).
+//! not belong to another handler ([`Handler::check`]), then choose the configuration ([`resolve_config`]).
 
 use std::{borrow::Cow, collections::BTreeSet, fmt};
 
@@ -51,19 +51,19 @@ impl ConfigDecision {
 /// Decides which configuration is used. The stored one wins, unless nothing is stored or the program sets [`Overwrite::LocalWins`].
 ///
 /// A document that could not be read cannot be passed in, and so cannot be overwritten. If the program wins, the parts stored for other
-/// programs stay: [extra configuration](super::Extra), which a Rust program does not have, and the older [`KeySpelling`], which
+/// programs stay: [extra configuration](super::ForeignConfig), which a Rust program does not have, and the older [`KeySpelling`], which
 /// indicates that older instances read the document.
 ///
 /// ```
-/// use elasticjob::job::{Job, Overwrite, settle};
+/// use elasticjob::job::{Job, Overwrite, resolve_config};
 ///
 /// let stored = Job::named("settle")?.shards(3);
 /// let local = Job::named("settle")?.shards(4);
 ///
-/// assert_eq!(settle(local.clone(), Some(stored.clone())).job().shards.get(), 3);
+/// assert_eq!(resolve_config(local.clone(), Some(stored.clone())).job().shards.get(), 3);
 /// let local = local.overwrite(Overwrite::LocalWins);
-/// assert_eq!(settle(local, Some(stored)).job().shards.get(), 4);
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// assert_eq!(resolve_config(local, Some(stored)).job().shards.get(), 4);
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 pub fn resolve_config(local: Job, stored: Option<Job>) -> ConfigDecision {
     let Some(stored) = stored else { return ConfigDecision::Store(Box::new(local)) };
@@ -78,7 +78,7 @@ pub fn resolve_config(local: Job, stored: Option<Job>) -> ConfigDecision {
     ConfigDecision::Overwrite { job: Box::new(job), changes }
 }
 
-/// Prepares `job` to replace `stored`. Keeps the parts stored for other programs: [extra configuration](super::Extra) if `job` has none,
+/// Prepares `job` to replace `stored`. Keeps the parts stored for other programs: [extra configuration](super::ForeignConfig) if `job` has none,
 /// and the older [`KeySpelling`].
 #[must_use]
 pub fn replacing(mut job: Job, stored: &Job) -> Job {
@@ -119,7 +119,7 @@ impl fmt::Display for Difference {
 /// let local = Job::named("settle")?.shards(4);
 /// let stored = Job::named("settle")?.shards(3);
 /// assert_eq!(drift(&local, &stored)[0].to_string(), r#"shardingTotalCount: here "4", stored "3""#);
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 pub fn drift(local: &Job, stored: &Job) -> Vec<Difference> {
     let (here, there) = (flatten(local), flatten(stored));
@@ -210,7 +210,7 @@ impl Handler {
     /// let local = Job::named("settle")?;
     /// let error = Handler::Script.check(&local, "com.acme.Settle", None).unwrap_err();
     /// assert!(error.to_string().starts_with("job settle belongs to the Java class com.acme.Settle, not to a script"));
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn check(&self, local: &Job, root: &str, stored: Option<&Job>) -> Result<(), Conflict> {
         let conflict = |theirs: String, hint: String| {
@@ -408,7 +408,11 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "job j belongs to the Java class com.acme.Settle, not to the Rust handler shop::settle; hint: if this is the same work, set the handler's Java class to com.acme.Settle; otherwise choose another name"
+            "job j belongs to the Java class com.acme.Settle, not to the Rust handler shop::settle"
+        );
+        assert_eq!(
+            error.hint,
+            "if this is the same work, set the handler's Java class to com.acme.Settle; otherwise choose another name"
         );
     }
 }

@@ -105,6 +105,11 @@ impl Property {
         }
     }
 
+    /// Whether a job file or a config edit may set it. The name and the configuration of other programs stay as they are.
+    pub fn is_editable(&self) -> bool {
+        !matches!(self.kind(), PropertyKind::Name | PropertyKind::Foreign)
+    }
+
     /// Whether its value is a single text, flag or number, so that [`Job::set`] accepts it.
     pub fn is_settable(&self) -> bool {
         use PropertyKind::{Count, Flag, Number, Text, TypeName};
@@ -351,7 +356,7 @@ static PROPERTIES: [Property; 22] = [
         missing: Missing::Default,
         builder: Some(".threads(…)"),
         attribute: Some("thread_pool"),
-        description: "How many shards of a run an instance runs concurrently: `CPU` (two per processor), `SINGLE_THREAD`. Up to 3.0.4 the key is `jobExecutorServiceHandlerType`; see below.",
+        description: "How many shards of a run an instance runs concurrently: `CPU` (two per processor), `SINGLE_THREAD`, or an executor of your own. Up to 3.0.4 the key is `jobExecutorServiceHandlerType`; see below.",
         access: type_name!(thread_pool_type),
     },
     Property {

@@ -80,7 +80,7 @@ pub mod keys {
 ///
 /// let error = props.set("elasticjob.timeout", "soon").unwrap_err();
 /// assert_eq!(error.to_string(), r#"elasticjob.timeout "soon": a number and ms, s, m, h or d; for example 500ms or 30s"#);
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Props {

@@ -59,7 +59,7 @@ impl fmt::Display for ShardCount {
 ///
 /// let error = "0=Beijing,Shanghai".parse::<ItemParameters>().unwrap_err();
 /// assert!(error.to_string().contains(r#"part 2, "Shanghai""#));
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemParameters {

@@ -31,7 +31,7 @@ impl Job {
     /// let yaml = Job::named("settle")?.shards(3).to_yaml();
     /// assert!(yaml.starts_with("description: ''\ndisabled: false\nfailover: false\njobName: settle\n"));
     /// assert_eq!(Job::read(&"settle".parse()?, yaml.as_bytes()).unwrap().shards.get(), 3);
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn to_yaml(&self) -> String {
         let entries = entries(self).into_iter().map(|(key, _, value)| (Node::text(key), value));
@@ -47,7 +47,7 @@ impl Job {
     /// let json = Job::named("settle")?.shards(3).to_json();
     /// assert_eq!(json["shardingTotalCount"], 3);
     /// assert_eq!(json["failover"], false);
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn to_json(&self) -> Value {
         let entries = entries(self).into_iter().map(|(key, property, node)| {
@@ -71,7 +71,7 @@ impl Job {
     /// let document = b"jobName: settle\nshardingTotalCount: 3\ncron: every day\n";
     /// let error = Job::read(&"settle".parse()?, document).unwrap_err();
     /// assert!(error.to_string().starts_with("job settle: the stored config cannot be read, line 3, key cron: "));
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name, line: 0, key: String::new() };
@@ -96,7 +96,7 @@ impl Job {
     ///
     /// let error = job.set("misfire", "perhaps").unwrap_err();
     /// assert_eq!(error.to_string(), r#"misfire "perhaps": it is neither true nor false"#);
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), InvalidValue> {
         let property = Property::find(key).filter(|property| property.is_settable());

@@ -233,7 +233,7 @@ impl Node {
     /// ```
     /// use elasticjob::Node;
     ///
-    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").through(|registry| {
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").wrap_registry(|registry| {
     ///     println!("using namespace {}", registry.namespace());
     ///     registry
     /// });

@@ -56,7 +56,7 @@ impl NodeError {
 
 impl fmt::Debug for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Problem::of(self).fmt(f)
+        fmt::Display::fmt(&Problem::of(self), f)
     }
 }
 

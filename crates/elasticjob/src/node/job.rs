@@ -22,7 +22,7 @@ use crate::{
 /// // Java instances share this job: they identify it by its class.
 /// let shared = NodeJob::code(job, settle).java_class("com.acme.SettleOrders");
 /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").with(shared);
-/// # Ok::<(), elasticjob::job::Invalid>(())
+/// # Ok::<(), elasticjob::job::InvalidValue>(())
 /// ```
 pub struct NodeJob {
     pub(super) job: Job,
@@ -68,7 +68,7 @@ impl NodeJob {
     ///
     /// # let stored = Job::named("backup")?.prop("script.command.line", "/opt/jobs/backup.sh")?;
     /// let backup = NodeJob::script(stored).from_registry();
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     #[must_use]
     pub fn from_registry(mut self) -> Self {
@@ -103,7 +103,7 @@ impl NodeJob {
     /// let backup = NodeJob::script(job).only_if(|job| {
     ///     if Script::of(job)?.program().starts_with("/opt/jobs") { Ok(()) } else { Err(Failure::new("not one of ours")) }
     /// });
-    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     #[must_use]
     pub fn only_if(

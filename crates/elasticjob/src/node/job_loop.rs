@@ -23,6 +23,7 @@ use super::{
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
+use crate::problem::Problem;
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -218,7 +219,8 @@ impl JobLoop {
                             return self.drain(&mut state).await;
                         }
                         Err(error) => {
-                            tracing::error!(job = %self.local.name, %error, "rejoining job failed, retrying");
+                            let Problem { message, hint } = Problem::of(&error);
+                            tracing::error!(job = %self.local.name, error = message, hint, "rejoining job failed, retrying");
                         }
                     },
                 }

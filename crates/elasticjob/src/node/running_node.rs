@@ -37,7 +37,7 @@ const SPILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long leaving a job may take after its last run has ended.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A started node. Jobs can be added and removed while it runs. Dropping it ends it immediately; [`Running::stop`] drains first.
+/// A started node. Jobs can be added and removed while it runs. Dropping it ends it immediately; [`RunningNode::stop`] drains first.
 pub struct RunningNode {
     node: Arc<NodeContext>,
     slots: Mutex<BTreeMap<JobName, JobSlot>>,
@@ -93,7 +93,7 @@ impl RunningNode {
     /// Joins one more job. When this returns, the node takes part in it.
     ///
     /// ```no_run
-    /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(running: &elasticjob::node::RunningNode) -> Result<(), Box<dyn std::error::Error>> {
     /// use elasticjob::{job::{Job, Shard}, node::NodeJob};
     ///
     /// let job = Job::named("clean-up")?.cron("0 0 3 * * ?")?;
@@ -118,7 +118,7 @@ impl RunningNode {
     }
 
     /// Leaves a job: starts no more runs of it, lets running shards finish, and removes the instance from it. Returns `false` if the node does not
-    /// run the job. The job itself stays in the registry, for other nodes and for a later [`Running::add`].
+    /// run the job. The job itself stays in the registry, for other nodes and for a later [`RunningNode::add`].
     pub async fn remove(&self, job: &JobName) -> bool {
         let slot = {
             let mut slots = self.lock();
@@ -141,11 +141,11 @@ impl RunningNode {
     /// does not run the job.
     ///
     /// ```no_run
-    /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(running: &elasticjob::node::RunningNode) -> Result<(), Box<dyn std::error::Error>> {
     /// use elasticjob::job::{Job, Overwrite};
     ///
     /// let job = Job::named("clean-up")?.cron("0 0 4 * * ?")?.overwrite(Overwrite::LocalWins);
-    /// assert!(running.revise(job).await?);
+    /// assert!(running.update(job).await?);
     /// # Ok(())
     /// # }
     /// ```
@@ -161,7 +161,7 @@ impl RunningNode {
     }
 
     /// Whether the node's part in a job was ended from outside: the instance was shut down, or the job was removed. The node keeps the job's entry
-    /// until it is [removed](Running::remove).
+    /// until it is [removed](RunningNode::remove).
     pub fn has_ended(&self, job: &JobName) -> bool {
         // The job loop holds the sender, so the channel is closed once the loop has ended.
         matches!(self.lock().get(job), Some(JobSlot::Active { ready, .. }) if ready.has_changed().is_err())
@@ -175,7 +175,7 @@ impl RunningNode {
     }
 
     /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was
-    /// ended from outside](Running::has_ended) does not count.
+    /// ended from outside](RunningNode::has_ended) does not count.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
             JobSlot::Active { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
@@ -193,7 +193,7 @@ impl RunningNode {
         &self.node.registry
     }
 
-    /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`Running::stop`] waits for that. For
+    /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`RunningNode::stop`] waits for that. For
     /// programs that have something else to finish meanwhile.
     pub fn begin_stop(&self) {
         self.node.stop.cancel(CancelReason::ShuttingDown);

@@ -38,13 +38,13 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
 }
 
 /// Connects to the registry at `url` without writing anything, even if the namespace does not exist. For tools that mostly read: a
-/// typo in a URL must not create a namespace. Before the first write, create it with [`plant`].
+/// typo in a URL must not create a namespace. Before the first write, create it with [`ensure_path`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use elasticjob::{admin::Admin, registry};
 ///
-/// let admin = Admin::new(registry::visit(&"memory:".parse()?).await?);
+/// let admin = Admin::new(registry::connect_read_only(&"memory:".parse()?).await?);
 /// assert!(admin.jobs().await?.is_empty());
 /// # Ok(())
 /// # }

@@ -301,6 +301,7 @@ fn format_duration(span: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Problem;
 
     fn settings(text: &str) -> ZooKeeperSettings {
         match text.parse() {
@@ -375,7 +376,7 @@ mod tests {
             ("zookeepers://h/x?tls.ca=a&tls.cert=b", "tls.key"),
             ("zookeeper://h/%ff", "UTF-8"),
         ] {
-            let error = text.parse::<RegistryUrl>().expect_err(text).to_string();
+            let error = Problem::of(&text.parse::<RegistryUrl>().expect_err(text)).to_string();
 
             assert!(error.contains(part), "{text}: {error}");
             assert!(error.contains("for example"), "{text}: {error}");

@@ -17,9 +17,9 @@ use tokio::sync::Notify;
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// use elasticjob::runtime::{Cancel, CancelReason};
+/// use elasticjob::runtime::{CancelToken, CancelReason};
 ///
-/// let run = Cancel::new();
+/// let run = CancelToken::new();
 /// let shard = run.child();
 /// run.cancel(CancelReason::Requested);
 /// assert_eq!(shard.cancelled().await, CancelReason::Requested);

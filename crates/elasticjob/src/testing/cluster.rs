@@ -96,7 +96,7 @@ impl Cluster {
     /// Starts a node. When this returns, the node takes part in all its jobs and the shards are assigned. The first node has the address `10.0.0.1`,
     /// the next `10.0.0.2`.
     ///
-    /// [`Running::stop`] lets the node leave its jobs. Dropping it simulates a crash: the node and its session end immediately.
+    /// [`RunningNode::stop`] lets the node leave its jobs. Dropping it simulates a crash: the node and its session end immediately.
     pub async fn node(
         &mut self,
         build: impl FnOnce(Node) -> Node,

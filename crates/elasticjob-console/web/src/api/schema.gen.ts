@@ -4,25 +4,29 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        AccountPut: {
+        Account: {
+            roles: components["schemas"]["BTreeMap"];
+            tokens: components["schemas"]["Token"][];
+            username: string;
+        };
+        AccountRequest: {
             /** Format: password */
             password?: string | null;
             roles?: components["schemas"]["BTreeMap"] | null;
         };
-        AccountShown: {
-            roles: components["schemas"]["BTreeMap"];
-            tokens: components["schemas"]["TokenShown"][];
-            username: string;
+        ActivityTotals: {
+            disabledShardCount: number;
+            misfiredCount: number;
+            runningCount: number;
+            /** Format: int64 */
+            shardCount: number;
+            unreadableCount: number;
+            waitingForFailoverCount: number;
         };
-        Applied: {
+        ApplyResult: {
             isChanged: boolean;
             /** Format: int32 */
             version: number;
-        };
-        Asked: {
-            instances: string[];
-            runId: string;
-            waiting: string[];
         };
         AuditPage: {
             items: components["schemas"]["Entry"][];
@@ -56,59 +60,46 @@ export interface components {
         };
         /** @enum {string} */
         BulkAction: "enable" | "disable" | "trigger" | "shutdown";
-        BulkAsked: {
-            action: components["schemas"]["BulkAction"];
-            jobs?: string[] | null;
-            search?: string | null;
-        };
-        BulkDone: {
-            done: number;
-            items: components["schemas"]["BulkItem"][];
-            total: number;
-        };
         BulkItem: {
             jobName: string;
             problem?: components["schemas"]["Problem"] | null;
             result: unknown;
         };
-        Bustling: {
-            disabledShardCount: number;
-            misfiredCount: number;
-            runningCount: number;
-            /** Format: int64 */
-            shardCount: number;
-            unreadableCount: number;
-            waitingForFailoverCount: number;
+        BulkRequest: {
+            action: components["schemas"]["BulkAction"];
+            jobs?: string[] | null;
+            search?: string | null;
         };
-        CancelAsked: {
+        BulkResult: {
+            done: number;
+            items: components["schemas"]["BulkItem"][];
+            total: number;
+        };
+        CancelRequest: {
             /** @default null */
             run: string | null;
             /** @default [] */
             shards: number[];
         };
-        Cancelled: {
-            asked: {
-                [key: string]: number[];
-            };
+        CancellationResult: {
             idle: number[];
             notCancellable: {
                 [key: string]: string;
             };
+            requested: {
+                [key: string]: number[];
+            };
         };
         /** @enum {string} */
         ChangeKind: "new" | "changed" | "same";
-        Checked: {
-            cron: string;
-            warnings: components["schemas"]["CronWarning"][];
-        };
         /** @enum {string} */
         Code: "malformed" | "invalid" | "notAuthenticated" | "forbidden" | "csrf" | "registryNotAuthorised" | "notFound" | "noHistory" | "methodNotAllowed" | "conflict" | "refused" | "preconditionFailed" | "preconditionRequired" | "tooLarge" | "unsupportedMediaType" | "misdirected" | "tooManyRequests" | "unreachable" | "timedOut" | "internal";
-        ConfigPlanned: {
+        ConfigPlan: {
             change: components["schemas"]["ChangeKind"];
             config: Record<string, never>;
-            differences: components["schemas"]["DifferenceShown"][];
+            differences: components["schemas"]["Difference"][];
         };
-        ConfigSent: {
+        ConfigProperties: {
             /** @default null */
             cron: string | null;
             /** @default null */
@@ -164,7 +155,17 @@ export interface components {
             /** @default null */
             timeZone: string | null;
         };
-        ConfigStored: components["schemas"]["Applied"] & components["schemas"]["ConfigPlanned"];
+        ConfigUpdate: {
+            /** @enum {string} */
+            outcome: "written";
+        } | {
+            /** @enum {string} */
+            outcome: "unchanged";
+        } | {
+            /** @enum {string} */
+            outcome: "unreadable";
+            problem: string;
+        };
         Configuration: {
             problem?: string | null;
             properties?: Record<string, never> | null;
@@ -173,17 +174,23 @@ export interface components {
             /** Format: date-time */
             writtenAt?: string | null;
         };
+        /** @enum {string} */
+        ConnectionStatus: "idle" | "connecting" | "connected" | "down";
         Credentials: {
             /** Format: password */
             password: string;
             username: string;
+        };
+        CronCheck: {
+            cron: string;
+            warnings: components["schemas"]["CronWarning"][];
         };
         CronWarning: {
             field?: string | null;
             message: string;
             part: string;
         };
-        DifferenceShown: {
+        Difference: {
             key: string;
             sent?: string | null;
             stored?: string | null;
@@ -196,11 +203,6 @@ export interface components {
             hint?: string | null;
             isProblem: boolean;
             message: string;
-        };
-        Due: {
-            /** Format: date-time */
-            at: string;
-            jobName: string;
         };
         Entry: {
             action: string;
@@ -270,18 +272,13 @@ export interface components {
             lastRunId?: string | null;
             message: string;
         };
-        FiguresShown: {
-            figures?: components["schemas"]["Rated"] | null;
-            jobName: string;
-            lastRuns: components["schemas"]["RunBrief"][];
-        };
         Finding: {
             hint?: string | null;
             message: string;
+            severity: components["schemas"]["Severity"];
             /** Format: int32 */
             shard?: number | null;
             topic: components["schemas"]["Topic"];
-            weight: components["schemas"]["Weight"];
         };
         Forecast: {
             /** Format: int64 */
@@ -291,25 +288,40 @@ export interface components {
             from: string;
             isEstimated: boolean;
         };
-        HistoryAsked: {
-            registry: string;
-            url: string;
+        HandlerInfo: {
+            /** @enum {string} */
+            kind: "script";
+        } | {
+            /** @enum {string} */
+            kind: "http";
+        } | {
+            class: string;
+            /** @enum {string} */
+            kind: "class";
+        } | {
+            handler?: string | null;
+            /** @enum {string} */
+            kind: "rust";
         };
         /** @enum {string} */
         HistoryRunState: "running" | "done" | "failed" | "cancelled";
-        HistoryShown: {
+        HistoryStore: {
             isAdded: boolean;
             isOpen: boolean;
             problem?: string | null;
             registry: string;
             url: string;
         };
-        HistoryTrial: {
+        HistoryStoreRequest: {
+            registry: string;
+            url: string;
+        };
+        HistoryTest: {
             isReachable: boolean;
             jobCount?: number | null;
             problem?: string | null;
         };
-        HistoryTried: {
+        HistoryTestRequest: {
             url: string;
         };
         Incident: {
@@ -350,7 +362,7 @@ export interface components {
             config: components["schemas"]["Configuration"];
             failoverItems: number[];
             instanceList: components["schemas"]["Instance"][];
-            isDealing: boolean;
+            isAssigning: boolean;
             leader?: string | null;
             /** Format: date-time */
             reshardingSince?: string | null;
@@ -376,6 +388,11 @@ export interface components {
             /** Format: int64 */
             runs: number;
         };
+        JobFiguresWithRuns: {
+            figures?: components["schemas"]["RatedFigures"] | null;
+            jobName: string;
+            lastRuns: components["schemas"]["RecentRun"][];
+        };
         JobRow: components["schemas"]["JobSummary"] & {
             disabled: boolean;
             disabledShardCount: number;
@@ -386,12 +403,16 @@ export interface components {
             timeZone?: string | null;
             waitingForFailoverCount: number;
         };
+        JobShutdown: {
+            instances: string[];
+        };
         /** @enum {string} */
         JobStatus: "OK" | "DISABLED" | "CRASHED" | "SHARDING_FLAG";
         JobSummary: {
             cron?: string | null;
             description: string;
-            handler: components["schemas"]["RunsWith"];
+            handler: components["schemas"]["HandlerInfo"];
+            hint?: string | null;
             instanceCount: number;
             jobName: string;
             /** Format: date-time */
@@ -413,7 +434,7 @@ export interface components {
         };
         /** @enum {string} */
         Language: "java" | "rust";
-        LastHours: components["schemas"]["Tally"] & {
+        LastHours: components["schemas"]["Totals"] & {
             /** Format: int32 */
             hours: number;
             /** Format: int64 */
@@ -430,14 +451,16 @@ export interface components {
             since?: string | null;
             state: components["schemas"]["RunState"];
         };
-        /** @enum {string} */
-        LineState: "idle" | "connecting" | "connected" | "down";
         LoginMethods: {
             oidc?: components["schemas"]["OidcMethod"] | null;
         };
         Matrix: {
             next?: string | null;
-            rounds: components["schemas"]["Round"][];
+            rounds: components["schemas"]["MatrixRun"][];
+        };
+        MatrixRun: {
+            items: components["schemas"]["RunShard"][];
+            run: components["schemas"]["Run"];
         };
         MissedFires: {
             /** Format: int64 */
@@ -450,6 +473,9 @@ export interface components {
             /** Format: date-time */
             noticedAt?: string | null;
             why: string;
+        };
+        NewToken: components["schemas"]["Token"] & {
+            token: string;
         };
         OidcMethod: {
             href: string;
@@ -465,13 +491,13 @@ export interface components {
             stream: string;
             text: string;
         };
-        OutputShown: {
+        OutputPage: {
             hasMore: boolean;
             isRunning: boolean;
             lines: components["schemas"]["OutputLine"][];
             position: string;
         };
-        Overview: components["schemas"]["Bustling"] & {
+        Overview: components["schemas"]["ActivityTotals"] & {
             /** Format: date-time */
             asOf?: string | null;
             historyProblem?: string | null;
@@ -481,7 +507,7 @@ export interface components {
             isCurrent: boolean;
             jobCount: number;
             lastHours?: components["schemas"]["LastHours"] | null;
-            next: components["schemas"]["Due"][];
+            next: components["schemas"]["UpcomingFire"][];
             serverCount: number;
             statuses: components["schemas"]["Statuses"];
         };
@@ -499,15 +525,6 @@ export interface components {
             /** Format: int64 */
             p99: number;
         };
-        PlanAsked: {
-            /** Format: date-time */
-            at?: string | null;
-            instances: string[];
-            jobName: string;
-            /** Format: int32 */
-            shardingTotalCount: number;
-            strategy?: string | null;
-        };
         Problem: {
             code: components["schemas"]["Code"];
             detail: string;
@@ -518,41 +535,47 @@ export interface components {
             title: string;
             type: string;
         };
-        Rated: components["schemas"]["JobFigures"] & {
+        RatedFigures: components["schemas"]["JobFigures"] & {
             /** Format: int64 */
             successPermille?: number | null;
         };
-        RegistryAsked: {
-            name: string;
-            url: string;
+        RecentRun: {
+            /** Format: int64 */
+            durationMs?: number | null;
+            /** Format: int64 */
+            latenessMs?: number | null;
+            runId: string;
+            /** Format: date-time */
+            startedAt?: string | null;
+            state: components["schemas"]["HistoryRunState"];
         };
-        RegistryShown: {
+        Registry: {
             isAdded: boolean;
             jobCount?: number | null;
             name: string;
             problem?: string | null;
             role?: components["schemas"]["Role"] | null;
-            state: components["schemas"]["LineState"];
+            state: components["schemas"]["ConnectionStatus"];
             url: string;
         };
-        RegistryTrial: {
+        RegistryRequest: {
+            name: string;
+            url: string;
+        };
+        RegistryTest: {
             isReachable: boolean;
             jobCount?: number | null;
             problem?: string | null;
         };
-        RegistryTried: {
+        RegistryTestRequest: {
             url: string;
         };
-        Removed: {
+        RemovalResult: {
             instances: string[];
             nodes: number;
         };
         /** @enum {string} */
         Role: "viewer" | "operator" | "admin";
-        Round: {
-            items: components["schemas"]["ShardShown"][];
-            run: components["schemas"]["Run"];
-        };
         Run: {
             /** Format: int64 */
             attempts: number;
@@ -582,16 +605,6 @@ export interface components {
             traceId?: string | null;
             triggeredBy?: string | null;
         };
-        RunBrief: {
-            /** Format: int64 */
-            durationMs?: number | null;
-            /** Format: int64 */
-            latenessMs?: number | null;
-            runId: string;
-            /** Format: date-time */
-            startedAt?: string | null;
-            state: components["schemas"]["HistoryRunState"];
-        };
         RunDetails: components["schemas"]["Run"] & {
             executions: components["schemas"]["Execution"][];
             traces: components["schemas"]["Trace"][];
@@ -600,30 +613,29 @@ export interface components {
             items: components["schemas"]["Run"][];
             next?: string | null;
         };
-        RunShown: components["schemas"]["RunDetails"] & {
-            items: components["schemas"]["ShardShown"][];
+        RunShard: {
+            attempts: number;
+            /** Format: int64 */
+            durationMs?: number | null;
+            /** Format: date-time */
+            endedAt?: string | null;
+            instance?: string | null;
+            /** Format: int64 */
+            item: number;
+            reason?: string | null;
+            /** Format: date-time */
+            startedAt?: string | null;
+            state: string;
         };
         /** @enum {string} */
         RunState: "FRESH" | "RUNNING" | "DONE" | "FAILED" | "LOST";
+        RunWithShards: components["schemas"]["RunDetails"] & {
+            items: components["schemas"]["RunShard"][];
+        };
         Running: {
             instanceId: string;
             /** Format: date-time */
             since?: string | null;
-        };
-        RunsWith: {
-            /** @enum {string} */
-            kind: "script";
-        } | {
-            /** @enum {string} */
-            kind: "http";
-        } | {
-            class: string;
-            /** @enum {string} */
-            kind: "class";
-        } | {
-            handler?: string | null;
-            /** @enum {string} */
-            kind: "rust";
         };
         Server: {
             instanceCount: number;
@@ -638,7 +650,7 @@ export interface components {
             jobName: string;
             status?: components["schemas"]["ServerStatus"] | null;
         };
-        ServerShutDown: {
+        ServerShutdown: {
             instances: {
                 [key: string]: string[];
             };
@@ -651,7 +663,7 @@ export interface components {
             jobNames: string[];
             serverIp: string;
         };
-        ServerSwitched: {
+        ServerSwitch: {
             jobNames: string[];
         };
         ServersPage: {
@@ -663,7 +675,7 @@ export interface components {
             pageSize: number;
             total: number;
         };
-        SessionShown: {
+        Session: {
             canAddHistories: boolean;
             canAddRegistries: boolean;
             csrfToken?: string | null;
@@ -672,12 +684,10 @@ export interface components {
             username: string;
             version: string;
         };
-        SessionsShown: {
-            count: number;
-            isElsewhere: boolean;
-            username: string;
-        };
+        /** @enum {string} */
+        Severity: "info" | "warning" | "blocking";
         Shard: {
+            awaitsFailover: boolean;
             disabled: boolean;
             failover: boolean;
             failoverInstanceId?: string | null;
@@ -693,29 +703,20 @@ export interface components {
             running?: components["schemas"]["Running"] | null;
             serverIp?: string | null;
             status: components["schemas"]["ShardStatus"];
-            waitsForFailover: boolean;
-        };
-        ShardShown: {
-            attempts: number;
-            /** Format: int64 */
-            durationMs?: number | null;
-            /** Format: date-time */
-            endedAt?: string | null;
-            instance?: string | null;
-            /** Format: int64 */
-            item: number;
-            reason?: string | null;
-            /** Format: date-time */
-            startedAt?: string | null;
-            state: string;
         };
         /** @enum {string} */
         ShardStatus: "DISABLED" | "RUNNING" | "SHARDING_FLAG" | "PENDING";
-        ShardSwitched: {
+        ShardSwitch: {
             isChanged: boolean;
         };
-        ShutDown: {
+        ShardingPlanRequest: {
+            /** Format: date-time */
+            at?: string | null;
             instances: string[];
+            jobName: string;
+            /** Format: int32 */
+            shardingTotalCount: number;
+            strategy?: string | null;
         };
         Statuses: {
             CRASHED: number;
@@ -723,22 +724,29 @@ export interface components {
             OK: number;
             SHARDING_FLAG: number;
         };
-        Stored: {
-            /** @enum {string} */
-            outcome: "written";
-        } | {
-            /** @enum {string} */
-            outcome: "same";
-        } | {
-            /** @enum {string} */
-            outcome: "unreadable";
-            problem: string;
-        };
-        Switched: {
-            config: components["schemas"]["Stored"];
+        StoredConfig: components["schemas"]["ApplyResult"] & components["schemas"]["ConfigPlan"];
+        SwitchResult: {
+            config: components["schemas"]["ConfigUpdate"];
             servers: string[];
         };
-        Tally: {
+        Token: {
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt?: string | null;
+            id: string;
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        TokenRequest: {
+            /** Format: date-time */
+            expiresAt?: string | null;
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /** @enum {string} */
+        Topic: "missing" | "unreadable" | "disabled" | "noInstance" | "serverDisabled" | "noLeader" | "resharding" | "noShard" | "shardDisabled" | "noOwner" | "ownerGone" | "running" | "misfire" | "failover" | "schedule" | "started" | "missed" | "history" | "limits";
+        Totals: {
             /** Format: int64 */
             done: number;
             /** Format: int64 */
@@ -752,26 +760,6 @@ export interface components {
             /** Format: int64 */
             runs: number;
         };
-        TokenAsked: {
-            /** Format: date-time */
-            expiresAt?: string | null;
-            name: string;
-            role: components["schemas"]["Role"];
-        };
-        TokenMade: components["schemas"]["TokenShown"] & {
-            token: string;
-        };
-        TokenShown: {
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            expiresAt?: string | null;
-            id: string;
-            name: string;
-            role: components["schemas"]["Role"];
-        };
-        /** @enum {string} */
-        Topic: "missing" | "unreadable" | "disabled" | "noInstance" | "serverDisabled" | "noLeader" | "resharding" | "noShard" | "shardDisabled" | "noOwner" | "ownerGone" | "running" | "misfire" | "failover" | "schedule" | "started" | "missed" | "remembered" | "limits";
         Trace: {
             /** Format: date-time */
             creationTime?: string | null;
@@ -790,7 +778,7 @@ export interface components {
             items: components["schemas"]["Trace"][];
             next?: string | null;
         };
-        TriggerAsked: {
+        TriggerRequest: {
             /**
              * Format: date-time
              * @default null
@@ -801,8 +789,21 @@ export interface components {
             /** @default [] */
             shards: number[];
         };
-        /** @enum {string} */
-        Weight: "informs" | "matters" | "blocks";
+        TriggerResponse: {
+            alreadyPending: string[];
+            instances: string[];
+            runId: string;
+        };
+        UpcomingFire: {
+            /** Format: date-time */
+            at: string;
+            jobName: string;
+        };
+        UserSessions: {
+            count: number;
+            isElsewhere: boolean;
+            username: string;
+        };
     };
     responses: never;
     parameters: never;

@@ -51,7 +51,8 @@ fn explain(
     let job = match snapshot.config() {
         Some(Ok(job)) => Some(job),
         Some(Err(error)) => {
-            report.blocking(Topic::Unreadable, error.to_string(), "correct the stored document; instances continue with the last configuration they could read");
+            let hint = error.hint.as_deref().unwrap_or("correct the stored document; instances continue with the last configuration they could read");
+            report.blocking(Topic::Unreadable, error.to_string(), hint);
             None
         }
         None => {

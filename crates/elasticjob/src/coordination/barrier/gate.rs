@@ -66,7 +66,7 @@ pub struct Arrival {
 pub enum BarrierError {
     /// Some shards did not register in time.
     #[error(
-        "{gate}: not all shards registered within {timeout:?}, missing: {}; hint: does every instance of the job have this listener, and is none of them stuck?",
+        "{gate}: not all shards registered within {timeout:?}, missing: {}; does every instance of the job have this listener, and is none of them stuck?",
         Shards(missing)
     )]
     TimedOut { gate: Gate, timeout: Duration, missing: BTreeSet<u32> },
@@ -80,7 +80,7 @@ pub enum BarrierError {
     MovedOn { gate: Gate, shards: BTreeSet<u32> },
     /// Another instance cleared the gate too early.
     #[error(
-        "{gate}: another instance cleared the gate before {} registered; hint: does a Java instance have a shorter timeout than this one?",
+        "{gate}: another instance cleared the gate before {} registered; does a Java instance have a shorter timeout than this one?",
         Shards(missing)
     )]
     ClearedEarly { gate: Gate, missing: BTreeSet<u32> },

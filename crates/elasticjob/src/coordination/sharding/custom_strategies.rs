@@ -25,7 +25,7 @@ impl CustomStrategies {
         let strategy = Strategy::of(job);
         let Strategy::Named(name) = &strategy else { return strategy.assign(input) };
         let Some(custom) = self.0.get(&name.as_str().to_uppercase()) else {
-            tracing::warn!(job = %job.name, strategy = name.as_str(), "unknown sharding strategy, using AVG_ALLOCATION; hint: register it with Node::strategy");
+            tracing::warn!(job = %job.name, strategy = name.as_str(), hint = "register it with Node::strategy", "unknown sharding strategy, using AVG_ALLOCATION");
             return Strategy::AvgAllocation.assign(input);
         };
         // A strategy that panics has assigned nothing.

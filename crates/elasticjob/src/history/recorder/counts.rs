@@ -10,7 +10,7 @@ use super::queue::Importance;
 pub struct Counts {
     /// Events that the sink stored.
     pub recorded: u64,
-    /// Dropped events by [`Worth`]; see [`Counts::dropped`].
+    /// Dropped events by [`Importance`]; see [`Counts::dropped`].
     pub(super) dropped: [u64; Importance::ALL.len()],
     /// Events written to spill files. Most of them are [recorded](Self::recorded) later.
     pub spilled: u64,

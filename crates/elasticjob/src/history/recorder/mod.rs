@@ -10,16 +10,16 @@
 //! * **Recording never waits and never fails.** A full [queue] drops the least important events: output first, failures last; drops are counted.
 //! * **Order**: spilled events come before the writer's pending batch, and that before the queue. So events reach a sink in the order they
 //!   happened.
-//! * **A sink that fails temporarily** ([`SinkError::Later`]) is retried with growing delays. Meanwhile all events go to the [spill] files, where
+//! * **A sink that fails temporarily** ([`SinkError::Unavailable`]) is retried with growing delays. Meanwhile all events go to the [spill] files, where
 //!   the next process finds them if this one dies.
 //! * **A sink that refuses** ([`SinkError::Refused`]) is treated the same, retried rarely, and logged once.
-//! * **A batch with an invalid event** ([`SinkError::Unfit`]) is halved until that event is found. The event is logged and counted as dropped,
+//! * **A batch with an invalid event** ([`SinkError::InvalidEvent`]) is halved until that event is found. The event is logged and counted as dropped,
 //!   and all others are kept.
 //! * **Shutdown**: the writers have until a deadline to empty their queues; what is left goes to the spill files, or is counted as dropped.
 //!
-//! [`SinkError::Later`]: super::SinkError::Later
+//! [`SinkError::Unavailable`]: super::SinkError::Unavailable
 //! [`SinkError::Refused`]: super::SinkError::Refused
-//! [`SinkError::Unfit`]: super::SinkError::Unfit
+//! [`SinkError::InvalidEvent`]: super::SinkError::InvalidEvent
 
 mod counts;
 #[cfg(test)]

@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     /// Maximum number of events and bytes that may wait in memory for each sink; 20,000 and 32 MiB by default. When the queue is full, a new event
-    /// replaces [less important ones](super::Worth).
+    /// replaces [less important ones](super::Importance).
     pub fn queue(mut self, events: usize, bytes: usize) -> Self {
         self.capacity = Capacity { events: events.max(1), bytes: bytes.max(64 * 1024) };
         self

@@ -176,6 +176,7 @@ impl Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Hint;
 
     fn column(table: &str, name: &str) -> SchemaItem {
         SchemaItem { kind: "column".to_owned(), table: table.to_owned(), name: name.to_owned() }
@@ -213,6 +214,7 @@ mod tests {
 
         assert!(names(VERSION - 1).unwrap().contains(&&*upgraded));
         assert!(!names(VERSION).unwrap().contains(&&*upgraded));
-        assert!(names(VERSION + 1).unwrap_err().to_string().contains("upgrade this elasticjob"));
+        let newer = names(VERSION + 1).unwrap_err();
+        assert!(newer.hint().unwrap().contains("upgrade this elasticjob"), "{newer}");
     }
 }

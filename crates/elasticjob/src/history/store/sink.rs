@@ -15,6 +15,7 @@ use super::{
     lost_attempts::LostRow,
     rows::Rows,
 };
+use crate::problem::Problem;
 
 /// Maximum number of tries when another process writes the same rows in another order.
 const TRIES: u32 = 5;
@@ -38,9 +39,8 @@ impl Sink for Store {
                     writes = self.statements_within_limit(&[with_ascii_texts(&batch[0])])?;
                 }
                 Err(error) if is_invalid_data(&error) => {
-                    return Err(SinkError::InvalidEvent(
-                        self.database.store_error(&error).to_string(),
-                    ));
+                    let error = self.database.store_error(&error);
+                    return Err(SinkError::InvalidEvent(Problem::of(&error).to_string()));
                 }
                 Err(error) => return Err(self.database.store_error(&error).into()),
             }
@@ -58,7 +58,7 @@ impl Store {
         match self.database.max_statement_bytes() {
             Some(most) if largest > most => {
                 let error = too_large(self.database.display_name(), largest, most);
-                Err(SinkError::InvalidEvent(error.to_string()))
+                Err(SinkError::InvalidEvent(Problem::of(&error).to_string()))
             }
             _ => Ok(writes),
         }

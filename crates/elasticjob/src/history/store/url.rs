@@ -248,6 +248,7 @@ impl fmt::Debug for HistoryUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Problem;
 
     #[test]
     fn password_is_never_shown() {
@@ -271,7 +272,7 @@ mod tests {
             "mysql://jane:more/hunter2?more@db/history",
             "postgres://jane:hunter2",
         ] {
-            let error = text.parse::<HistoryUrl>().unwrap_err().to_string();
+            let error = Problem::of(&text.parse::<HistoryUrl>().unwrap_err()).to_string();
 
             assert!(!error.contains("hunter2") && error.contains("hint: for example"), "{error}");
         }

@@ -18,21 +18,21 @@ const SIMPLE_KEY: usize = 128;
 /// Formats a document.
 pub(in crate::job) fn emit(root: &Node) -> String {
     let mut emitter = Emitter { out: String::new(), column: 0, whitespace: true, indention: true };
-    emitter.node(root, AttemptContext { indent: None, in_mapping: false, simple_key: false });
+    emitter.node(root, NodePosition { indent: None, in_mapping: false, simple_key: false });
     emitter.indent(0);
     emitter.out
 }
 
-/// The surroundings of a node to be written.
+/// The position of a node to be written.
 #[derive(Clone, Copy)]
-struct AttemptContext {
+struct NodePosition {
     /// Indentation of the enclosing collection; `None` for the root.
     indent: Option<usize>,
     in_mapping: bool,
     simple_key: bool,
 }
 
-impl AttemptContext {
+impl NodePosition {
     fn inner_indent(self) -> usize {
         self.indent.map_or(0, |indent| indent + STEP)
     }
@@ -48,49 +48,48 @@ struct Emitter {
 }
 
 impl Emitter {
-    fn node(&mut self, node: &Node, surroundings: AttemptContext) {
+    fn node(&mut self, node: &Node, position: NodePosition) {
         match &node.kind {
-            Kind::Scalar(text) => self.scalar(node, text, surroundings),
+            Kind::Scalar(text) => self.scalar(node, text, position),
             Kind::Sequence(items) => {
                 self.tag_unless(node, node.tag == SEQ);
-                self.sequence(items, surroundings);
+                self.sequence(items, position);
             }
             Kind::Mapping(entries) => {
                 self.tag_unless(node, node.tag == MAP);
-                self.mapping(entries, surroundings);
+                self.mapping(entries, position);
             }
         }
     }
 
-    fn sequence(&mut self, items: &[Node], surroundings: AttemptContext) {
+    fn sequence(&mut self, items: &[Node], position: NodePosition) {
         if items.is_empty() {
             self.indicator("[", true, true, false);
             return self.indicator("]", false, false, false);
         }
-        let flush = surroundings.in_mapping && !self.indention;
-        let indent =
-            if flush { surroundings.indent.unwrap_or(0) } else { surroundings.inner_indent() };
+        let flush = position.in_mapping && !self.indention;
+        let indent = if flush { position.indent.unwrap_or(0) } else { position.inner_indent() };
         for item in items {
             self.indent(indent);
             self.indicator("-", true, false, true);
             self.node(
                 item,
-                AttemptContext { indent: Some(indent), in_mapping: false, simple_key: false },
+                NodePosition { indent: Some(indent), in_mapping: false, simple_key: false },
             );
         }
     }
 
-    fn mapping(&mut self, entries: &[(Node, Node)], surroundings: AttemptContext) {
+    fn mapping(&mut self, entries: &[(Node, Node)], position: NodePosition) {
         if entries.is_empty() {
             self.indicator("{", true, true, false);
             return self.indicator("}", false, false, false);
         }
-        let indent = surroundings.inner_indent();
-        let inside = AttemptContext { indent: Some(indent), in_mapping: true, simple_key: false };
+        let indent = position.inner_indent();
+        let inside = NodePosition { indent: Some(indent), in_mapping: true, simple_key: false };
         for (key, value) in entries {
             self.indent(indent);
             if is_simple_key(key) {
-                self.node(key, AttemptContext { simple_key: true, ..inside });
+                self.node(key, NodePosition { simple_key: true, ..inside });
                 self.indicator(":", false, false, false);
             } else {
                 self.indicator("?", true, false, true);
@@ -102,15 +101,15 @@ impl Emitter {
         }
     }
 
-    fn scalar(&mut self, node: &Node, text: &str, surroundings: AttemptContext) {
+    fn scalar(&mut self, node: &Node, text: &str, position: NodePosition) {
         if let Some(binary) = to_binary(node) {
-            return self.node(&binary, surroundings);
+            return self.node(&binary, position);
         }
-        let style = Style::of(node, text, surroundings.simple_key);
+        let style = Style::of(node, text, position.simple_key);
         let is_resolved = resolve(text) == node.tag;
         self.tag_unless(node, if style == Style::Plain { is_resolved } else { node.tag == STR });
-        let indent = surroundings.indent.map_or(STEP, |indent| indent + STEP);
-        let fold = !surroundings.simple_key;
+        let indent = position.indent.map_or(STEP, |indent| indent + STEP);
+        let fold = !position.simple_key;
         match style {
             Style::Plain => self.plain(text, indent, fold),
             Style::Single => self.single_quoted(text, indent, fold),

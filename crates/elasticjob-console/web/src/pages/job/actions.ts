@@ -32,14 +32,15 @@ export function useJobActions(job: string) {
         request("POST", `${path}/trigger`, body, {
           "Idempotency-Key": idempotencyKey.keyFor(body),
         }),
-      successMessage: (done) => t.job.triggered(job, done.instances.length, done.alreadyPending.length),
+      successMessage: (done) =>
+        t.job.triggered(job, done.instances.length, done.alreadyPending.length),
       invalidates,
       onSuccess: () => idempotencyKey.clear(),
     }),
     cancel: useAction<CancelRequest, CancelResponse>({
       send: (body) => request("POST", `${path}/cancel`, body),
-      successMessage: ({ asked, notCancellable }) => {
-        const cancelled = Object.values(asked).flat().length;
+      successMessage: ({ requested, notCancellable }) => {
+        const cancelled = Object.values(requested).flat().length;
         return t.job.cancelled(job, cancelled, Object.keys(notCancellable).length);
       },
       invalidates,

@@ -29,6 +29,7 @@ export function JobsPage() {
   const isNarrow = useMediaQuery("(max-width: 48em)");
   const [query, change] = useJobsQuery();
   const jobs = useJobs(registry, query);
+  const [searchResets, setSearchResets] = useState(0);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   useRefetchPastFires(jobs);
   const figuresQuery = useFigures(registry, jobs.data?.items.map((row) => row.jobName) ?? []);
@@ -54,6 +55,7 @@ export function JobsPage() {
       </PageHeader>
       <Box className="card">
         <JobsSearch
+          key={searchResets}
           value={query.search}
           problem={isSearchInvalid ? toProblem(jobs.error) : null}
           onChange={(search) => change({ search })}
@@ -95,7 +97,11 @@ export function JobsPage() {
             <Button
               variant="default"
               size="compact-sm"
-              onClick={() => change({ search: "", status: "" })}
+              onClick={() => {
+                // A new field, without typing that is not applied yet.
+                setSearchResets((resets) => resets + 1);
+                change({ search: "", status: "" });
+              }}
             >
               {t.jobs.showAll}
             </Button>

@@ -80,7 +80,8 @@ function FindingRow({ finding, known }: { finding: Finding; known: Instance[] })
       </span>
       <div>
         <Text size="xs" c="dimmed">
-          {t.explain.severities[finding.severity]} · {t.explain.topics[finding.topic] ?? finding.topic}
+          {t.explain.severities[finding.severity]} ·{" "}
+          {t.explain.topics[finding.topic] ?? finding.topic}
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
         <ServerMessage
