@@ -84,7 +84,7 @@ impl Hint for JoinError {
             Self::Conflict(conflict) => conflict.hint(),
             Self::Unreadable(unreadable) => unreadable.hint(),
             Self::Registry { source, .. } => source.hint(),
-            Self::Restless { .. } => {
+            Self::Contended { .. } => {
                 Some(Cow::Borrowed("do instances of two versions overwrite each other?"))
             }
             Self::Gone { .. } => None,

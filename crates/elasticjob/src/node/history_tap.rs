@@ -147,9 +147,9 @@ impl HistoryTap {
     }
 
     /// Records that the instance that ran a shard is gone.
-    pub(super) fn record_lost(&self, lost: member::Lost) {
+    pub(super) fn record_lost(&self, lost: member::LostShard) {
         if let Some(tap) = &self.0 {
-            let member::Lost { run, item, instance, token } = lost;
+            let member::LostShard { run, item, instance, token } = lost;
             let at = tap.clock.now();
             tap.recording.record(Event::Lost(AttemptLost { run, item, instance, token, at }));
         }

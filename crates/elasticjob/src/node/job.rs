@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{declaration::SourceLocation, permission_check::PermissionCheck};
 use crate::{
-    coordination::member::Author,
+    coordination::member::JobSource,
     execution::{Failure, IntoWork, Listener, OnceListener, ScriptWork, Work},
     job::{Handler, Job},
 };
@@ -27,7 +27,7 @@ use crate::{
 pub struct NodeJob {
     pub(super) job: Job,
     pub(super) handler: Handler,
-    pub(super) author: Author,
+    pub(super) author: JobSource,
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
     pub(super) once: Vec<Arc<dyn OnceListener>>,
@@ -56,7 +56,7 @@ impl NodeJob {
 
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
         let (listeners, once) = (Vec::new(), Vec::new());
-        let author = Author::Program;
+        let author = JobSource::Program;
         Self { job, handler, author, work, listeners, once, permission: None, place: None }
     }
 
@@ -72,7 +72,7 @@ impl NodeJob {
     /// ```
     #[must_use]
     pub fn from_registry(mut self) -> Self {
-        self.author = Author::Registry;
+        self.author = JobSource::Registry;
         self
     }
 

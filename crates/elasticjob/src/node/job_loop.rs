@@ -1,6 +1,6 @@
 //! Takes part in one job for as long as the node runs, over any number of registry sessions.
 //!
-//! In each session the loop is a [`Member`] of the job. It reacts to fires of the [`Timer`], to [`News`] of the member and to runs that end, and
+//! In each session the loop is a [`Member`] of the job. It reacts to fires of the [`Timer`], to each [`MemberEvent`] and to runs that end, and
 //! starts the next item of its pending work. When the session is lost, the loop joins again; runs of the lost session are cancelled or finish, as the
 //! job's policy says, and pending work stays.
 
@@ -28,7 +28,8 @@ use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
         member::{
-            Author, Ground, IfAbsent, JoinError, Joining, Member, News, Why, settle_configuration,
+            BusyShards, ClaimReason, IfAbsent, JobSource, JoinError, JoinRequest, Member,
+            MemberEvent, MemberResources, settle_configuration,
         },
         sharding::CustomStrategies,
         tree::JobTree,
@@ -80,7 +81,7 @@ pub(super) struct LocalJob {
     name: JobName,
     definition: Mutex<Job>,
     handler: Handler,
-    author: Author,
+    author: JobSource,
 }
 
 impl LocalJob {
@@ -95,7 +96,7 @@ impl LocalJob {
             outage(registry::Error::Invalid { path, reason })
         })?;
         let settled =
-            settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Gone).await?;
+            settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Refuse).await?;
         self.log_drift(&settled.1);
         Ok(())
     }
@@ -123,6 +124,8 @@ pub(super) struct JobLoop {
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
     once: OnceBarrier,
+    /// Shards that tasks of this process still run, over all sessions.
+    busy: BusyShards,
     /// Ends the loop: with the node, or earlier.
     stop: CancelToken,
     /// Whether the loop can run a fire now: the registry answers and the owners of the shards are known. Closed when the loop has ended.
@@ -156,6 +159,7 @@ impl JobLoop {
             listeners: Arc::new(Listeners::new(entry.listeners)),
             once: OnceBarrier::new(entry.once, &node.randomness),
             node,
+            busy: BusyShards::default(),
             stop,
             ready,
         }
@@ -174,18 +178,19 @@ impl JobLoop {
             id.map_err(|source| JoinError::Registry { job: self.local.name.to_string(), source })?;
         let mut instance = Instance::new(id);
         instance.labels.clone_from(&node.labels);
-        let joining = Joining {
+        let joining = JoinRequest {
             local: self.local.definition(),
             handler: self.local.handler.clone(),
             author: self.local.author,
             instance,
         };
-        let environment = Ground {
+        let environment = MemberResources {
             registry: Arc::clone(&node.registry),
             clock: Arc::clone(&node.clock),
             randomness: Arc::clone(&node.randomness),
             strategies: node.strategies.clone(),
             flaws: node.flaws,
+            busy: self.busy.clone(),
         };
         let member = Member::join(environment, joining).await?;
         self.local.log_drift(member.drift());
@@ -194,7 +199,7 @@ impl JobLoop {
 
     /// Takes part in the job, over any number of sessions, until the node stops or the instance is shut down.
     pub(super) async fn run(self: Box<Self>, mut member: Member) {
-        let mut state = JobState::new(self.node.clock.now());
+        let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
             self.ready.send_replace(false);
@@ -233,6 +238,7 @@ impl JobLoop {
         let mut alarm = self.alarm(&job);
         let mut runner = self.runner(&job);
         let cancel = state.begin_session();
+        member.claims().take_over(cancel.clone()).await;
         let mut pause = None;
         loop {
             // Own runs of a job on one instance are sequential. An item may turn out to need no run; then the next one follows.
@@ -240,7 +246,7 @@ impl JobLoop {
                 && let Some(item) = state.next_item()
             {
                 let item = self.with_run_id(item);
-                let run = self.run_context(&member, &job, &runner, &cancel, state);
+                let run = self.run_context(&member, &job, &runner, &cancel);
                 if let Some(id) = self.spawn(item.clone(), run, &job, state) {
                     state.run_started(id, item);
                 }
@@ -248,12 +254,12 @@ impl JobLoop {
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    self.drain(state).await;
+                    tokio::join!(self.drain(state), member.stop_taking_over());
                     member.leave().await;
                     return SessionEnd::Stopped;
                 }
-                news = member.news() => match news {
-                    Some(News::Configured(changed)) => {
+                news = member.next_event() => match news {
+                    Some(MemberEvent::Configured(changed)) => {
                         if changed.schedule(&self.node.zone) != job.schedule(&self.node.zone) {
                             alarm = self.alarm(&changed);
                             // Past fires of the new schedule were never due.
@@ -264,23 +270,27 @@ impl JobLoop {
                         }
                         job = changed;
                     }
-                    Some(News::Unreadable(_)) => {}
-                    Some(News::Triggered(trigger)) => state.pending.push_trigger(*trigger),
-                    Some(News::Ready) => {
+                    Some(MemberEvent::Unreadable(_)) => {}
+                    Some(MemberEvent::Triggered(trigger)) => state.pending.push_trigger(*trigger),
+                    Some(MemberEvent::Ready) => {
                         self.ready.send_replace(true);
                         state.pending.needs_catch_up |= !state.is_caught_up;
                         state.pending.may_have_misfires = true;
                     }
-                    Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
-                    Some(News::Missed) => state.pending.may_have_misfires = true,
-                    Some(News::Orphaned) => state.pending.may_have_orphans = true,
-                    Some(News::Lost(lost)) => self.node.history.record_lost(*lost),
-                    Some(News::ShutDown) => {
+                    Some(MemberEvent::Disconnected) => drop(self.ready.send_replace(false)),
+                    Some(MemberEvent::Misfired) => state.pending.may_have_misfires = true,
+                    Some(MemberEvent::TakenOver(claimed)) => {
+                        let run = self.run_context(&member, &job, &runner, &cancel);
+                        let run = state.runs.spawn(async move { run.run_taken_over(*claimed).await });
+                        state.run_started(run.id(), WorkItem::TakeOver);
+                    }
+                    Some(MemberEvent::ShardLost(lost)) => self.node.history.record_lost(*lost),
+                    Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
                         member.leave().await;
                         return SessionEnd::Stopped;
                     }
-                    Some(News::SessionLost) | None => {
+                    Some(MemberEvent::SessionLost) | None => {
                         if job.props.policies().on_lease_loss == LeaseLoss::Cancel {
                             cancel.cancel(CancelReason::LeaseLost);
                         }
@@ -326,23 +336,23 @@ impl JobLoop {
         job: &Job,
         state: &mut JobState,
     ) -> Option<task::Id> {
-        let patience = self.sharding_wait(job);
+        let max_wait = self.sharding_wait(job);
         let schedule = job.schedule(&self.node.zone);
         let handle = match item {
-            WorkItem::Fire(fire) => {
-                state.runs.spawn(async move { run.run_fire(fire, Why::Due, patience).await })
-            }
+            WorkItem::Fire(fire) => state
+                .runs
+                .spawn(async move { run.run_fire(fire, ClaimReason::Due, max_wait).await }),
             WorkItem::Trigger(trigger) => {
                 let at = trigger.at.unwrap_or_else(|| self.node.clock.now());
                 let fire = Fire::triggered(job.name.clone(), at, trigger.run?)
                     .by(trigger.by)
                     .given(trigger.parameter);
-                let why = Why::Asked(trigger.shards);
-                state.runs.spawn(async move { run.run_fire(fire, why, patience).await })
+                let why = ClaimReason::Trigger(trigger.shards);
+                state.runs.spawn(async move { run.run_fire(fire, why, max_wait).await })
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
-                state.runs.spawn(async move { run.catch_up(schedule, patience).await })
+                state.runs.spawn(async move { run.catch_up(schedule, max_wait).await })
             }
             WorkItem::Misfire => {
                 if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
@@ -356,10 +366,11 @@ impl JobLoop {
                     let id = RunId::triggered(self.node.randomness.bits());
                     Fire::triggered(job.name.clone(), now, id)
                 };
-                let why = Why::Late { since: state.since };
-                state.runs.spawn(async move { run.run_fire(fire, why, patience).await })
+                let why = ClaimReason::Misfire { since: state.since };
+                state.runs.spawn(async move { run.run_fire(fire, why, max_wait).await })
             }
-            WorkItem::TakeOver => state.runs.spawn(async move { run.take_over().await }),
+            // The member takes shards over itself and reports them.
+            WorkItem::TakeOver => return None,
         };
         Some(handle.id())
     }
@@ -408,7 +419,6 @@ impl JobLoop {
         job: &Arc<Job>,
         runner: &Arc<Runner>,
         cancel: &CancelToken,
-        state: &JobState,
     ) -> RunContext {
         RunContext {
             registry: Arc::clone(&self.node.registry),
@@ -423,7 +433,6 @@ impl JobLoop {
             alerts: self.node.alerts.clone(),
             output: Arc::clone(&self.node.output),
             history: self.node.history.clone(),
-            busy: state.busy.clone(),
             cancel: cancel.clone(),
             flaws: self.node.flaws,
         }

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use tokio::task::{self, JoinSet};
 
 use super::{
-    busy_shards::BusyShards,
     pending_work::{PendingWork, WorkItem},
     run::RunResult,
 };
-use crate::{coordination::trigger::TriggerRequest, runtime::CancelToken};
+use crate::{
+    coordination::{member::BusyShards, trigger::TriggerRequest},
+    runtime::CancelToken,
+};
 
 /// State of a job loop that outlives registry sessions.
 pub(super) struct JobState {
@@ -32,11 +34,11 @@ pub(super) struct JobState {
 }
 
 impl JobState {
-    pub(super) fn new(since: Timestamp) -> Self {
+    pub(super) fn new(since: Timestamp, busy: BusyShards) -> Self {
         Self {
             since,
             is_caught_up: false,
-            busy: BusyShards::default(),
+            busy,
             pending: PendingWork::default(),
             runs: JoinSet::new(),
             cancel: CancelToken::new(),
@@ -54,10 +56,7 @@ impl JobState {
 
     /// Takes the next item that may start now.
     pub(super) fn next_item(&mut self) -> Option<WorkItem> {
-        match self.active {
-            Some(_) => self.pending.next_failover(),
-            None => self.pending.next(),
-        }
+        if self.active.is_some() { None } else { self.pending.next() }
     }
 
     pub(super) fn run_started(&mut self, id: task::Id, item: WorkItem) {
@@ -84,10 +83,9 @@ impl JobState {
             self.pending.needs_catch_up = false;
         }
         match (result, item) {
-            // A fire that came due during the run is a misfire now; an instance that died during the run may have left orphaned shards.
+            // A fire that came due during the run is a misfire now.
             (RunResult::Ran { unclaimed }, item) => {
                 self.pending.may_have_misfires = true;
-                self.pending.may_have_orphans = true;
                 if let (Some(WorkItem::Trigger(trigger)), false) = (item, unclaimed.is_empty()) {
                     self.pending.put_back(WorkItem::Trigger(TriggerRequest {
                         shards: unclaimed,

@@ -10,7 +10,6 @@
 
 mod address;
 mod builder;
-mod busy_shards;
 mod declaration;
 mod error;
 mod history_tap;

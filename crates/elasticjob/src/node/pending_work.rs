@@ -15,7 +15,6 @@ pub(super) struct PendingWork {
     triggers: VecDeque<TriggerRequest>,
     pub(super) needs_catch_up: bool,
     pub(super) may_have_misfires: bool,
-    pub(super) may_have_orphans: bool,
 }
 
 /// One thing to start.
@@ -41,7 +40,8 @@ impl PendingWork {
             WorkItem::Trigger(trigger) => self.triggers.push_front(trigger),
             WorkItem::CatchUp => self.needs_catch_up = true,
             WorkItem::Misfire => self.may_have_misfires = true,
-            WorkItem::TakeOver => self.may_have_orphans = true,
+            // Its claim was withdrawn: the member takes the shards over again.
+            WorkItem::TakeOver => {}
         }
     }
 
@@ -57,7 +57,7 @@ impl PendingWork {
         }
     }
 
-    /// Takes the next item: own shards before orphaned ones.
+    /// Takes the next item.
     pub(super) fn next(&mut self) -> Option<WorkItem> {
         if let Some(fire) = self.due_fire.take() {
             return Some(WorkItem::Fire(fire));
@@ -68,15 +68,7 @@ impl PendingWork {
         if std::mem::take(&mut self.needs_catch_up) {
             return Some(WorkItem::CatchUp);
         }
-        if std::mem::take(&mut self.may_have_misfires) {
-            return Some(WorkItem::Misfire);
-        }
-        self.next_failover()
-    }
-
-    /// Takes the item that may start while own shards run.
-    pub(super) fn next_failover(&mut self) -> Option<WorkItem> {
-        std::mem::take(&mut self.may_have_orphans).then_some(WorkItem::TakeOver)
+        std::mem::take(&mut self.may_have_misfires).then_some(WorkItem::Misfire)
     }
 }
 
@@ -86,15 +78,11 @@ mod tests {
     use crate::job::RunId;
 
     #[test]
-    fn own_shards_come_before_orphans_and_no_trigger_is_lost() {
+    fn a_due_fire_comes_before_triggers_and_no_trigger_is_lost() {
         let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
         let identified =
             TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() };
-        let mut pending = PendingWork {
-            may_have_orphans: true,
-            may_have_misfires: true,
-            ..PendingWork::default()
-        };
+        let mut pending = PendingWork { may_have_misfires: true, ..PendingWork::default() };
         for trigger in
             [TriggerRequest::default(), TriggerRequest::default(), identified.clone(), identified]
         {
@@ -106,6 +94,6 @@ mod tests {
             .map(|item| format!("{item:?}").split(['(', ' ']).next().unwrap().to_owned())
             .collect();
 
-        assert_eq!(order, ["Fire", "Trigger", "Trigger", "Trigger", "Misfire", "TakeOver"]);
+        assert_eq!(order, ["Fire", "Trigger", "Trigger", "Trigger", "Misfire"]);
     }
 }

@@ -10,13 +10,13 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{busy_shards::BusyShards, history_tap::HistoryTap, once_barrier::OnceBarrier};
+use super::{history_tap::HistoryTap, once_barrier::OnceBarrier};
 use crate::problem::Problem;
 use crate::{
     coordination::{
         clock_skew,
         flaw::{Flaw, Flaws},
-        member::{Claimed, Claims, Ended, Refused, Request, Why},
+        member::{ClaimError, ClaimHandle, ClaimReason, ClaimRequest, ReleaseOutcome, ShardClaim},
         tree::JobTree,
     },
     execution::{
@@ -34,7 +34,7 @@ use crate::{
 pub(super) struct RunContext {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) claims: Claims,
+    pub(super) claims: ClaimHandle,
     pub(super) instance: InstanceId,
     pub(super) job: Arc<Job>,
     pub(super) work: Arc<dyn Work>,
@@ -44,7 +44,6 @@ pub(super) struct RunContext {
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
-    pub(super) busy: BusyShards,
     pub(super) cancel: CancelToken,
     pub(super) flaws: Flaws,
 }
@@ -64,8 +63,13 @@ pub(super) enum RunResult {
 }
 
 impl RunContext {
-    /// Runs every shard of this fire that this instance owns. Waits at most `patience` for a sharding in progress.
-    pub(super) async fn run_fire(&self, fire: Fire, why: Why, patience: Duration) -> RunResult {
+    /// Runs every shard of this fire that this instance owns. Waits at most `max_wait` for a sharding in progress.
+    pub(super) async fn run_fire(
+        &self,
+        fire: Fire,
+        why: ClaimReason,
+        max_wait: Duration,
+    ) -> RunResult {
         if let Some(failure) = self.check_clock_skew().await
             && let Routing::Throw(_) = self
                 .alerts
@@ -74,46 +78,38 @@ impl RunContext {
             return RunResult::NothingToRun;
         }
         let reason = match why {
-            Why::Due | Why::Asked(_) => RunReason::Due,
-            Why::Late { .. } => RunReason::Misfire,
-            Why::CatchUp => RunReason::CatchUp,
+            ClaimReason::Due | ClaimReason::Trigger(_) => RunReason::Due,
+            ClaimReason::Misfire { .. } => RunReason::Misfire,
+            ClaimReason::CatchUp => RunReason::CatchUp,
         };
-        let is_retried = matches!(why, Why::Asked(_) | Why::CatchUp);
-        let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
+        let is_retried = matches!(why, ClaimReason::Trigger(_) | ClaimReason::CatchUp);
+        let is_whole = !matches!(&why, ClaimReason::Trigger(shards) if !shards.is_empty());
         let cancel = self.cancel.child();
-        let request = Request {
-            fire: fire.clone(),
-            why,
-            patience,
-            cancel: cancel.clone(),
-            busy: self.busy.shards(),
-        };
+        let request = ClaimRequest { fire: fire.clone(), why, max_wait, cancel };
         let no_listeners = self.once.without_listeners();
         let once = if is_whole { &self.once } else { &no_listeners };
-        // Read before the claim: if the session is renewed meanwhile, the shards are not trusted for longer than the session they were claimed in.
-        let session = self.registry.session();
         match self.claims.claim(request).await {
             Ok(claimed) => {
                 let adjusted = self.with_parameter(&fire);
                 let run = adjusted.as_deref().unwrap_or(self);
-                run.execute(claimed, &session, reason, &cancel, once).await
+                run.execute(claimed, reason, once).await
             }
-            Err(Refused::Nothing) => {
+            Err(ClaimError::NothingToRun) => {
                 if reason == RunReason::Due {
                     self.history.record_no_shards(&fire.run, &self.task_id(&fire, Vec::new()));
                 }
                 RunResult::NothingToRun
             }
-            Err(Refused::Registry(error)) if error.is_outage() => {
+            Err(ClaimError::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }
             // No misfire compensates a trigger or a catch-up fire, so these are retried.
             Err(
-                Refused::Resharding
-                | Refused::Busy
-                | Refused::Left
-                | Refused::Registry(Error::SessionExpired),
+                ClaimError::Resharding
+                | ClaimError::Busy
+                | ClaimError::Left
+                | ClaimError::Registry(Error::SessionExpired),
             ) if is_retried => RunResult::Postponed,
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not started");
@@ -122,22 +118,15 @@ impl RunContext {
         }
     }
 
-    /// Takes over a share of the orphaned shards and runs it.
-    pub(super) async fn take_over(&self) -> RunResult {
-        let cancel = self.cancel.child();
-        let session = self.registry.session();
-        match self.claims.take(cancel.clone(), self.busy.shards()).await {
-            Ok(claimed) => {
-                let adjusted = self.with_parameter(&claimed.fire);
-                let run = adjusted.as_deref().unwrap_or(self);
-                run.execute(claimed, &session, RunReason::Failover, &cancel, &self.once).await
-            }
-            Err(_) => RunResult::NothingToRun,
-        }
+    /// Runs shards that were taken over.
+    pub(super) async fn run_taken_over(&self, claimed: ShardClaim) -> RunResult {
+        let adjusted = self.with_parameter(&claimed.fire);
+        let run = adjusted.as_deref().unwrap_or(self);
+        run.execute(claimed, RunReason::Failover, &self.once).await
     }
 
     /// Runs the fires that came due while no instance was up, as far as the job's catch-up policy allows, and reports the others as missed.
-    pub(super) async fn catch_up(&self, schedule: Schedule, patience: Duration) -> RunResult {
+    pub(super) async fn catch_up(&self, schedule: Schedule, max_wait: Duration) -> RunResult {
         let now = self.clock.now();
         let last_due = self.claims.last_due().await;
         if last_due.is_empty() {
@@ -170,7 +159,7 @@ impl RunContext {
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);
-            match self.run_fire(fire, Why::CatchUp, patience).await {
+            match self.run_fire(fire, ClaimReason::CatchUp, max_wait).await {
                 RunResult::NothingToRun => {}
                 // If the next fire ran, the ledger would show this one as done.
                 postponed @ RunResult::Postponed => return postponed,
@@ -190,21 +179,22 @@ impl RunContext {
         Some(Box::new(Self { job, ..self.clone() }))
     }
 
-    /// Runs the claimed shards and releases them. `cancel` cancels all of them.
+    /// Runs the claimed shards and releases them.
     async fn execute(
         &self,
-        claimed: Claimed,
-        session: &Session,
+        claimed: ShardClaim,
         reason: RunReason,
-        cancel: &CancelToken,
         once: &OnceBarrier,
     ) -> RunResult {
-        let fire = &claimed.fire;
+        let ShardClaim { fire, session, cancel, .. } = &claimed;
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
-        let _busy = self.busy.mark(items.clone());
         if !self.has_lease_to_start(session).await {
             tracing::warn!(job = %fire.job, run_id = %fire.run, "run postponed, lease too short");
-            self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
+            self.release(
+                fire,
+                items.iter().map(|item| (*item, ReleaseOutcome::Withdrawn)).collect(),
+            )
+            .await;
             return RunResult::Postponed;
         }
         tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
@@ -220,8 +210,8 @@ impl RunContext {
                 let number = NonZeroU32::new(claim.attempt).unwrap_or(NonZeroU32::MIN);
                 let shard = Shard::of(&self.job, fire, task.clone(), claim.item, claimed.token)
                     .attempt(Attempt { number, reason })
-                    .cancelled_by(claim.hold.cancel().clone());
-                (shard, self.guard(session, Arc::clone(&claim.hold)))
+                    .cancelled_by(claim.status.cancel().clone());
+                (shard, self.guard(session, Arc::clone(&claim.status)))
             })
             .collect();
         let unguarded: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
@@ -267,14 +257,14 @@ impl RunContext {
             ended.push((claim.item, ended_from_outcome(&ran.outcome)));
         }
         self.release(fire, ended).await;
-        RunResult::Ran { unclaimed: claimed.left }
+        RunResult::Ran { unclaimed: claimed.remaining.clone() }
     }
 
     fn task_id(&self, fire: &Fire, items: Vec<u32>) -> TaskId {
         TaskId { job: fire.job.clone(), items, instance: self.instance.clone() }
     }
 
-    async fn release(&self, fire: &Fire, ended: Vec<(u32, Ended)>) {
+    async fn release(&self, fire: &Fire, ended: Vec<(u32, ReleaseOutcome)>) {
         if let Err(error) = self.claims.release(ended).await {
             tracing::error!(job = %fire.job, run_id = %fire.run, %error, "releasing shards failed");
         }
@@ -333,12 +323,16 @@ impl RunContext {
 
     /// A guard that lets a handler be polled while the session certainly lives and the claim still holds. The handler is told to end one margin
     /// earlier; a handler that does not end by then is not polled again.
-    fn guard(&self, session: &Session, hold: Arc<crate::coordination::member::Hold>) -> Guard {
+    fn guard(
+        &self,
+        session: &Session,
+        status: Arc<crate::coordination::member::ClaimStatus>,
+    ) -> Guard {
         let (session, clock) = (session.clone(), Arc::clone(&self.clock));
         let on_loss = self.job.props.policies().on_lease_loss;
         let flaws = self.flaws;
         Guard::new(on_loss, move || {
-            (!hold.is_lost() && clock.monotonic() < session.deadline())
+            (!status.is_lost() && clock.monotonic() < session.deadline())
                 || flaws.has(Flaw::IgnoreLease)
         })
     }
@@ -378,12 +372,12 @@ impl RunContext {
     }
 }
 
-fn ended_from_outcome(outcome: &Outcome) -> Ended {
+fn ended_from_outcome(outcome: &Outcome) -> ReleaseOutcome {
     match outcome {
-        Outcome::Done => Ended::Done,
+        Outcome::Done => ReleaseOutcome::Done,
         // Another instance may hold the shard by now; its nodes are then not touched.
-        Outcome::Fenced => Ended::Fenced,
-        _ => Ended::Failed,
+        Outcome::Fenced => ReleaseOutcome::Fenced,
+        _ => ReleaseOutcome::Failed,
     }
 }
 

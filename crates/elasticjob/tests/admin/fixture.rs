@@ -1,13 +1,14 @@
 //! A namespace for tests of `Admin`: Rust instances, Java instances imitated by raw writes, and an `Admin` with a manual clock.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     admin::{Admin, JobStatus, ShardStatus},
     coordination::{
         flaw::Flaws,
         member::{
-            Author, Claimed, Ended, Ground as MemberGround, Joining, Member, News, Request, Why,
+            BusyShards, ClaimReason, ClaimRequest, JobSource, JoinRequest, Member, MemberEvent,
+            MemberResources, ReleaseOutcome, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
@@ -89,19 +90,20 @@ impl<'g> Fixture<'g> {
     pub(crate) async fn rust(&self, host: u8, job: Job) -> Node {
         let connection = self.connect().await;
         let id = InstanceId::new([10, 0, 0, host].into(), 100 + u32::from(host), 7);
-        let joining = Joining {
+        let joining = JoinRequest {
             local: job,
             handler: Handler::Code { java_class: None },
-            author: Author::Program,
+            author: JobSource::Program,
             instance: Instance::new(id).labels("zone=a"),
         };
         let session = connection.registry.session().id();
         process::register(&*connection.registry, &joining.instance.id, session).await.unwrap();
-        let member_ground = MemberGround {
+        let member_ground = MemberResources {
             registry: Arc::clone(&connection.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             strategies: CustomStrategies::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(member_ground, joining).await.unwrap(), connection }
@@ -158,27 +160,29 @@ impl Node {
         self.member.id().to_string()
     }
 
-    pub(crate) async fn claim(&self, fire: &Fire) -> Claimed {
-        let request = Request {
+    pub(crate) async fn claim(&self, fire: &Fire) -> ShardClaim {
+        let request = ClaimRequest {
             fire: fire.clone(),
-            why: Why::Due,
-            patience: TIMEOUT,
+            why: ClaimReason::Due,
+            max_wait: TIMEOUT,
             cancel: CancelToken::new(),
-            busy: BTreeSet::new(),
         };
         self.member.claims().claim(request).await.unwrap()
     }
 
-    pub(crate) async fn finish(&self, claimed: &Claimed) {
-        let ended = claimed.shards.iter().map(|shard| (shard.item, Ended::Done));
+    pub(crate) async fn finish(&self, claimed: &ShardClaim) {
+        let ended = claimed.shards.iter().map(|shard| (shard.item, ReleaseOutcome::Done));
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 
     /// Waits for news that match.
-    pub(crate) async fn wait_for_news(&mut self, matches: impl Fn(&News) -> bool) -> News {
+    pub(crate) async fn wait_for_news(
+        &mut self,
+        matches: impl Fn(&MemberEvent) -> bool,
+    ) -> MemberEvent {
         let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
-                match self.member.news().await {
+                match self.member.next_event().await {
                     Some(news) if matches(&news) => return news,
                     Some(_) => {}
                     None => panic!("the member has ended"),

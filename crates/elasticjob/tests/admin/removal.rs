@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elasticjob::{
     admin::{Admin, ConfigChange, Edit},
-    coordination::{member::News, tree::ShardNode},
+    coordination::{member::MemberEvent, tree::ShardNode},
     job::Fire,
     registry::Create,
     testing::conformance::TestServer,
@@ -29,7 +29,7 @@ pub(crate) async fn job_with_instances_is_removed_only_by_force_and_completely(
         "{refused}"
     );
     let removed = admin.remove(&settle, true).await.unwrap();
-    node.wait_for_news(|news| *news == News::ShutDown).await;
+    node.wait_for_news(|news| *news == MemberEvent::ShutDown).await;
     node.finish(&claimed).await;
     let id = node.id();
     node.member.leave().await;

@@ -2,7 +2,7 @@
 
 use elasticjob::{
     admin::{ConfigUpdate, JobStatus, RunState, ShardStatus},
-    coordination::member::News,
+    coordination::member::MemberEvent,
     job::{Fire, Job},
     testing::conformance::TestServer,
 };
@@ -115,7 +115,7 @@ pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(
     fixture.wait_assigned("settle").await;
 
     assert_eq!(admin.shutdown(&settle).await.unwrap(), [node.id()]);
-    node.wait_for_news(|news| *news == News::ShutDown).await;
+    node.wait_for_news(|news| *news == MemberEvent::ShutDown).await;
 
     let shards = admin.shards(&settle).await.unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob::{
-    coordination::{member::News, tree::ShardNode, trigger::TriggerRequest},
+    coordination::{member::MemberEvent, tree::ShardNode, trigger::TriggerRequest},
     job::Fire,
     registry::Create,
     runtime::CancelReason,
@@ -25,14 +25,14 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(
     fixture.write(&tree.trigger(&java.id), "").await;
 
     let response = admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
-    let news = node.wait_for_news(|news| matches!(news, News::Triggered(_))).await;
+    let news = node.wait_for_news(|news| matches!(news, MemberEvent::Triggered(_))).await;
 
     assert_eq!(
         (response.instances, response.already_pending),
         (vec![node.id()], vec![java.id.clone()])
     );
     assert!(
-        matches!(&news, News::Triggered(request) if request.run == Some(response.run.clone())),
+        matches!(&news, MemberEvent::Triggered(request) if request.run == Some(response.run.clone())),
         "{news:?}"
     );
     assert!(fixture.read(&tree.trigger(&java.id)).await.is_some());
@@ -112,7 +112,8 @@ pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn 
     assert_eq!(cancelled.not_cancellable, BTreeMap::from([(2, "10.0.0.8@-@4711".to_owned())]));
     assert_eq!(cancelled.idle, [3]);
     for shard in &claimed.shards {
-        let reason = tokio::time::timeout(TIMEOUT, shard.hold.cancel().cancelled()).await.unwrap();
+        let reason =
+            tokio::time::timeout(TIMEOUT, shard.status.cancel().cancelled()).await.unwrap();
         assert_eq!(reason, CancelReason::Requested);
     }
     node.finish(&claimed).await;

@@ -9,7 +9,7 @@ use std::{
 use elasticjob::{
     coordination::{
         flaw::Flaws,
-        member::{self, Joining, Member},
+        member::{self, JoinRequest, Member},
         sharding::CustomStrategies,
         tree::{JobTree, ShardNode},
     },
@@ -192,17 +192,18 @@ pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: 
     let running =
         vec![start(&one, 1, &log, short, false).await, start(&two, 2, &log, short, false).await];
     // This member owns a shard and never runs it.
-    let joining = Joining {
+    let joining = JoinRequest {
         local: job(),
         handler: Handler::Code { java_class: None },
-        author: member::Author::Program,
+        author: member::JobSource::Program,
         instance: Instance::new(InstanceId::new([10, 0, 0, 3].into(), 3, 7)),
     };
-    let environment = member::Ground {
+    let environment = member::MemberResources {
         registry: Arc::clone(&silent.registry),
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness),
         strategies: CustomStrategies::default(),
+        busy: member::BusyShards::default(),
         flaws: Flaws::default(),
     };
     let member = Member::join(environment, joining).await.unwrap();

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use elasticjob::{
     coordination::{
-        member::News,
+        member::MemberEvent,
         sharding::{Candidate, ShardingInput, ShardingStrategy},
     },
     job::{Job, KeySpelling, Overwrite, Strategy},
@@ -48,7 +48,7 @@ async fn l18_removed_job_is_not_partly_recreated() {
     cluster.settle().await;
     cluster.remove(cluster.tree.root()).await;
     cut_off.connection.link.heal();
-    cut_off.wait_for(|news| *news == News::ShutDown).await;
+    cut_off.wait_for(|news| *news == MemberEvent::ShutDown).await;
     cluster.advance_seconds(RECHECK_SECONDS).await;
     assert!(!cluster.exists(cluster.tree.root()).await);
 
@@ -154,7 +154,7 @@ async fn l25_removed_job_shuts_down_its_instances_and_no_others() {
 
     cluster.remove(cluster.tree.root()).await;
     for instance in &mut all {
-        instance.wait_for(|news| *news == News::ShutDown).await;
+        instance.wait_for(|news| *news == MemberEvent::ShutDown).await;
     }
     for instance in all {
         instance.member.leave().await;

@@ -1,13 +1,14 @@
 //! One instance in a job without a timer and without handlers: its claims, takeovers, releases and news.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     coordination::{
         flaw::Flaws,
         ledger::LedgerPage,
         member::{
-            Author, Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused, Request, Why,
+            BusyShards, ClaimError, ClaimReason, ClaimRequest, JobSource, JoinError, JoinRequest,
+            Member, MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
@@ -54,16 +55,21 @@ impl Cluster {
     ) -> Result<TestInstance, JoinError> {
         let registry: Arc<dyn Registry> = Arc::clone(&connection.registry) as Arc<dyn Registry>;
         process::register(&*registry, &id, registry.session().id()).await.unwrap();
-        let ground = Ground {
+        let ground = MemberResources {
             registry,
             clock: Arc::new(self.clock.clone()),
             randomness: Arc::new(SystemRandomness),
             strategies: CustomStrategies::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         let handler = Handler::Code { java_class: None };
-        let joining =
-            Joining { local: job, handler, author: Author::Program, instance: Instance::new(id) };
+        let joining = JoinRequest {
+            local: job,
+            handler,
+            author: JobSource::Program,
+            instance: Instance::new(id),
+        };
         Ok(TestInstance { member: Member::join(ground, joining).await?, connection })
     }
 
@@ -88,21 +94,16 @@ impl TestInstance {
     pub(crate) async fn try_claim(
         &self,
         fire: &Fire,
-        why: Why,
-        patience: Duration,
-    ) -> Result<Claimed, Refused> {
-        let request = Request {
-            fire: fire.clone(),
-            why,
-            patience,
-            cancel: CancelToken::new(),
-            busy: BTreeSet::new(),
-        };
+        why: ClaimReason,
+        max_wait: Duration,
+    ) -> Result<ShardClaim, ClaimError> {
+        let request =
+            ClaimRequest { fire: fire.clone(), why, max_wait, cancel: CancelToken::new() };
         self.member.claims().claim(request).await
     }
 
-    pub(crate) async fn claim(&self, fire: &Fire) -> Claimed {
-        let claimed = self.try_claim(fire, Why::Due, TIMEOUT);
+    pub(crate) async fn claim(&self, fire: &Fire) -> ShardClaim {
+        let claimed = self.try_claim(fire, ClaimReason::Due, TIMEOUT);
         let claimed =
             tokio::time::timeout(TIMEOUT, claimed).await.expect("claim within the timeout");
         claimed.unwrap()
@@ -110,31 +111,42 @@ impl TestInstance {
 
     /// Claims and releases; returns the shards that were claimed.
     pub(crate) async fn run(&self, fire: &Fire) -> Vec<u32> {
-        match self.try_claim(fire, Why::Due, Duration::ZERO).await {
+        match self.try_claim(fire, ClaimReason::Due, Duration::ZERO).await {
             Ok(claimed) => {
                 let items = items(&claimed);
                 self.finish(claimed).await;
                 items
             }
-            Err(Refused::Nothing) => Vec::new(),
+            Err(ClaimError::NothingToRun) => Vec::new(),
             Err(error) => panic!("{error}"),
         }
     }
 
-    pub(crate) async fn finish(&self, claimed: Claimed) {
-        let ended = items(&claimed).into_iter().map(|shard| (shard, Ended::Done));
+    pub(crate) async fn finish(&self, claimed: ShardClaim) {
+        let ended = items(&claimed).into_iter().map(|shard| (shard, ReleaseOutcome::Done));
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 
-    pub(crate) async fn take_over(&self) -> Result<Claimed, Refused> {
-        self.member.claims().take(CancelToken::new(), BTreeSet::new()).await
+    /// From now on takes over orphaned shards as they appear.
+    pub(crate) async fn start_taking_over(&self) {
+        self.member.claims().take_over(CancelToken::new()).await;
+    }
+
+    /// The next shards that are taken over; `None` if there are none.
+    pub(crate) async fn take_over(&mut self) -> Option<ShardClaim> {
+        self.start_taking_over().await;
+        let taken = self.wait_for(|news| matches!(news, MemberEvent::TakenOver(_)));
+        match tokio::time::timeout(Duration::from_secs(1), taken).await {
+            Ok(MemberEvent::TakenOver(taken)) => Some(*taken),
+            _ => None,
+        }
     }
 
     /// Waits for news that matches.
-    pub(crate) async fn wait_for(&mut self, matches: impl Fn(&News) -> bool) -> News {
+    pub(crate) async fn wait_for(&mut self, matches: impl Fn(&MemberEvent) -> bool) -> MemberEvent {
         let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
-                match self.member.news().await {
+                match self.member.next_event().await {
                     Some(news) if matches(&news) => return news,
                     Some(_) => {}
                     None => panic!("the member has ended"),
@@ -150,6 +162,6 @@ impl TestInstance {
     }
 }
 
-pub(crate) fn items(claimed: &Claimed) -> Vec<u32> {
+pub(crate) fn items(claimed: &ShardClaim) -> Vec<u32> {
     claimed.shards.iter().map(|shard| shard.item).collect()
 }

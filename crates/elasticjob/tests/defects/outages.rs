@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{News, Refused, Why},
+        member::{ClaimError, ClaimReason, MemberEvent},
         tree::ShardNode,
     },
     job::Reconcile,
@@ -43,10 +43,10 @@ async fn l09_changes_during_a_lost_connection_are_seen_afterwards() {
     ours.connection.link.heal();
     cluster.settle().await;
 
-    ours.wait_for(|news| matches!(news, News::Triggered(_))).await;
+    ours.wait_for(|news| matches!(news, MemberEvent::Triggered(_))).await;
     assert!(cluster.is_flagged(items(&lost)[0]).await, "the death during the outage is noticed");
-    assert!(claimed.shards[0].hold.is_lost());
-    assert_eq!(claimed.shards[0].hold.cancel().reason(), Some(CancelReason::LeaseLost));
+    assert!(claimed.shards[0].status.is_lost());
+    assert_eq!(claimed.shards[0].status.cancel().reason(), Some(CancelReason::LeaseLost));
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,8 +78,8 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
     // A claim whose answer is lost is withdrawn, and the fire is claimed again.
     ours.connection.link.cut_after_next_request();
     let due = fire(3);
-    let lost = ours.try_claim(&due, Why::Due, Duration::ZERO).await;
-    assert!(matches!(&lost, Err(Refused::Registry(error)) if error.is_outage()), "{lost:?}");
+    let lost = ours.try_claim(&due, ClaimReason::Due, Duration::ZERO).await;
+    assert!(matches!(&lost, Err(ClaimError::Registry(error)) if error.is_outage()), "{lost:?}");
     ours.connection.link.heal();
     cluster.advance_seconds(2).await;
     assert_eq!(ours.run(&due).await, [0]);
@@ -88,13 +88,14 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn l12_recheck_needs_no_reconciliation_and_survives_an_error() {
     let cluster = Cluster::new().await;
-    let ours = cluster.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
+    let mut ours = cluster.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
     let dead = "10.0.0.9@-@4711";
     // No instance node is deleted, so only the recheck finds it.
     cluster.write(&cluster.tree.shard(0, ShardNode::Running), dead).await;
     cluster.advance_seconds(RECHECK_SECONDS).await;
     assert_eq!(cluster.running(0).await, None);
     assert_eq!(items(&ours.take_over().await.unwrap()), [0]);
+    ours.member.stop_taking_over().await;
 
     ours.connection.link.cut();
     cluster.advance_seconds(2 * RECHECK_SECONDS).await;

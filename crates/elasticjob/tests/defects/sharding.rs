@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{News, Refused, Why},
+        member::{ClaimError, ClaimReason, MemberEvent},
         tree::ShardNode,
     },
     registry::{Create, Kind, Op, Path, Registry, ensure_path},
@@ -54,7 +54,8 @@ async fn l05_instance_joining_during_sharding_gets_its_share() {
 async fn l06_long_run_blocks_neither_sharding_nor_other_runs() {
     let cluster = Cluster::new().await;
     let busy = cluster.join(1, job(4)).await;
-    let long = busy.try_claim(&fire(1), Why::Asked(BTreeSet::from([0])), Duration::ZERO).await;
+    let long =
+        busy.try_claim(&fire(1), ClaimReason::Trigger(BTreeSet::from([0])), Duration::ZERO).await;
     let long = long.unwrap();
 
     let joined = cluster.join(2, job(4)).await;
@@ -78,10 +79,10 @@ async fn l06_long_run_blocks_neither_sharding_nor_other_runs() {
     cluster.settle().await;
     let due = fire(1);
     let (refused, ()) = tokio::join!(
-        ours.try_claim(&due, Why::Due, Duration::from_secs(5)),
+        ours.try_claim(&due, ClaimReason::Due, Duration::from_secs(5)),
         cluster.advance(Duration::from_millis(5_600))
     );
-    assert!(matches!(refused, Err(Refused::Resharding)), "{refused:?}");
+    assert!(matches!(refused, Err(ClaimError::Resharding)), "{refused:?}");
 }
 
 /// Queues in a latch before all others and never acts.
@@ -107,15 +108,12 @@ async fn l10_stuck_latch_blocks_only_election_and_takeover() {
     // Neither an election nor a takeover is possible: fires and triggers continue.
     cluster.remove(&cluster.tree.leader()).await;
     victim.die().await;
-    one.wait_for(|news| *news == News::Orphaned).await;
-    let due = fire(1);
-    let (taken, run) = tokio::join!(one.take_over(), async {
-        cluster.write(&cluster.tree.trigger(one.id()), "").await;
-        one.run(&due).await
-    });
-    assert_eq!(run.len(), 1, "its own shard");
-    assert!(matches!(taken, Err(Refused::Nothing)), "the wait has a limit: {taken:?}");
-    one.wait_for(|news| matches!(news, News::Triggered(_))).await;
+    one.start_taking_over().await;
+    cluster.settle().await;
+    cluster.write(&cluster.tree.trigger(one.id()), "").await;
+    assert_eq!(one.run(&fire(1)).await.len(), 1, "its own shard");
+    one.wait_for(|news| matches!(news, MemberEvent::Triggered(_))).await;
+    assert!(one.take_over().await.is_none());
 
     cluster.remove(&in_failover).await;
     assert_eq!(one.take_over().await.unwrap().fire, fire(1));
@@ -139,8 +137,8 @@ async fn l17_addresses_with_a_common_prefix_are_distinguished() {
     let TestInstance { mut member, connection: _connection } = short;
     cluster.remove(&cluster.tree.instance(member.id())).await;
     let mut news = None;
-    while news != Some(News::ShutDown) {
-        news = member.news().await;
+    while news != Some(MemberEvent::ShutDown) {
+        news = member.next_event().await;
     }
     member.leave().await;
     cluster.settle().await;
@@ -163,7 +161,7 @@ async fn l19_shrinking_lets_running_shards_finish_then_deletes_their_nodes() {
         ["0", "1", "2"],
         "running shards stay"
     );
-    assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
+    assert!(claimed.shards.iter().all(|shard| !shard.status.is_lost()));
     ours.finish(claimed).await;
     cluster.settle().await;
 

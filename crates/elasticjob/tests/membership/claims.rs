@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::{LedgerPage, LedgerState},
-        member::{self, Ended, News, Refused, Request, Why},
+        member::{self, ClaimError, ClaimReason, ClaimRequest, MemberEvent, ReleaseOutcome},
         tree::ShardNode,
     },
     job::{Fire, Monitor},
@@ -28,8 +28,8 @@ pub(crate) async fn fire_runs_once_however_often_it_is_claimed(ground: &dyn Test
     finish(&node, claimed).await;
     let afterwards = try_claim(&node, &fire, TIMEOUT).await;
 
-    assert!(matches!(while_running, Err(Refused::Nothing)), "{while_running:?}");
-    assert!(matches!(afterwards, Err(Refused::Nothing)), "{afterwards:?}");
+    assert!(matches!(while_running, Err(ClaimError::NothingToRun)), "{while_running:?}");
+    assert!(matches!(afterwards, Err(ClaimError::NothingToRun)), "{afterwards:?}");
 }
 
 pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground: &dyn TestServer) {
@@ -43,13 +43,13 @@ pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground:
     finish(&node, claimed).await;
     let late = |fire: &Fire| {
         let since = jiff::Timestamp::MAX;
-        Request { why: Why::Late { since }, ..request(fire, TIMEOUT) }
+        ClaimRequest { why: ClaimReason::Misfire { since }, ..request(fire, TIMEOUT) }
     };
 
     let again = node.member.claims().claim(late(&last)).await;
     let missed = node.member.claims().claim(late(&next)).await.unwrap();
 
-    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+    assert!(matches!(again, Err(ClaimError::NothingToRun)), "{again:?}");
     assert_eq!(items(&missed), [0], "a later fire that did not start is compensated");
     finish(&node, missed).await;
     assert_eq!(cluster.registry().get(&mark).await.unwrap(), None);
@@ -67,9 +67,9 @@ pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn T
         cluster.wait_for_shares("one each", 2, &[1, 1]).await;
 
         let own = claim(&slow, &fire).await;
-        wait_for_news(&mut newcomer, |news| *news == News::Missed).await;
+        wait_for_news(&mut newcomer, |news| *news == MemberEvent::Misfired).await;
         let since = jiff::Timestamp::MAX;
-        let late = Request { why: Why::Late { since }, ..request(&fire, TIMEOUT) };
+        let late = ClaimRequest { why: ClaimReason::Misfire { since }, ..request(&fire, TIMEOUT) };
         let missed = newcomer.member.claims().claim(late).await.unwrap();
 
         assert_eq!((own.shards.len(), missed.shards.len()), (1, 1));
@@ -98,15 +98,15 @@ pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "overwritten-claim-cancels").await;
     let node = cluster.join(1, job(1)).await;
     let claimed = claim(&node, &cluster.fire()).await;
-    let hold: &member::Hold = &claimed.shards[0].hold;
+    let status: &member::ClaimStatus = &claimed.shards[0].status;
 
     let running = cluster.tree.shard(0, ShardNode::Running);
     cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
     cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
 
-    let reason = tokio::time::timeout(TIMEOUT, hold.cancel().cancelled()).await.unwrap();
+    let reason = tokio::time::timeout(TIMEOUT, status.cancel().cancelled()).await.unwrap();
     assert_eq!(reason, CancelReason::LeaseLost);
-    assert!(hold.is_lost());
+    assert!(status.is_lost());
     finish(&node, claimed).await;
     let other_claim = cluster.registry().get(&running).await.unwrap().unwrap();
     assert_eq!(other_claim.data, "10.0.0.9@-@9", "the claim of another instance stays");
@@ -126,7 +126,7 @@ pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &
     cluster.wait_for_owner(&two, 1).await;
     let next = cluster.fire();
     let early = try_claim(&two, &next, Duration::from_millis(300)).await;
-    assert!(matches!(early, Err(Refused::Resharding)), "{early:?}");
+    assert!(matches!(early, Err(ClaimError::Resharding)), "{early:?}");
     finish(&one, claimed).await;
 
     assert_eq!(items(&claim(&two, &next).await), [0]);
@@ -139,9 +139,10 @@ pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn
     let claimed = claim(&node, &fire).await;
 
     // The connection was lost for longer than the lease, but not for longer than the session.
-    node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
+    node.member.claims().release(vec![(0, ReleaseOutcome::Fenced)]).await.unwrap();
 
-    assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
+    assert!(claimed.shards.iter().all(|shard| !shard.status.is_lost()));
+    drop(claimed);
     let running = cluster.tree.shard(0, ShardNode::Running);
     assert_eq!(cluster.registry().get(&running).await.unwrap(), None);
     let next = cluster.fire();
@@ -156,17 +157,17 @@ pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &
     let mark = cluster.tree.shard(0, ShardNode::Misfire);
     cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
     finish(&node, claimed).await;
-    wait_for_news(&mut node, |news| *news == News::Missed).await;
+    wait_for_news(&mut node, |news| *news == MemberEvent::Misfired).await;
 
-    let late = |fire: &Fire| Request {
-        why: Why::Late { since: jiff::Timestamp::MAX },
+    let late = |fire: &Fire| ClaimRequest {
+        why: ClaimReason::Misfire { since: jiff::Timestamp::MAX },
         ..request(fire, TIMEOUT)
     };
     let again = node.member.claims().claim(late(&fire)).await;
     let next = cluster.fire();
     let missed = node.member.claims().claim(late(&next)).await.unwrap();
 
-    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+    assert!(matches!(again, Err(ClaimError::NothingToRun)), "{again:?}");
     assert_eq!((items(&missed), &missed.fire), (vec![0], &next));
 }
 
@@ -177,9 +178,9 @@ pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Test
     let claimed = claim(&node, &fire).await;
     let running = cluster.tree.shard(0, ShardNode::Running);
     cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
-    claimed.shards[0].hold.cancel().cancelled().await;
+    claimed.shards[0].status.cancel().cancelled().await;
 
-    node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
+    node.member.claims().release(vec![(0, ReleaseOutcome::Fenced)]).await.unwrap();
 
     let page = cluster.registry().get(&cluster.tree.ledger_page(0)).await.unwrap().unwrap();
     assert_eq!(LedgerPage::read(&page.data).unwrap().state, LedgerState::Failed);

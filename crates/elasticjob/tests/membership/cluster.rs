@@ -1,17 +1,13 @@
 //! A job with several instances, and the operations on it that the tests use.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            self, Claimed, Ended, Ground as Environment, Joining, Member, News, Refused, Request,
-            Why,
+            self, BusyShards, ClaimError, ClaimReason, ClaimRequest, JoinRequest, Member,
+            MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
@@ -61,19 +57,20 @@ impl<'g> Cluster<'g> {
     pub(crate) async fn join(&self, host: u8, job: Job) -> Node {
         let registry = self.ground.join(self.namespace, None).await;
         let id = InstanceId::new([10, 0, 0, host].into(), 100 + u32::from(host), 7);
-        let joining = Joining {
+        let joining = JoinRequest {
             local: job,
             handler: Handler::Code { java_class: None },
-            author: member::Author::Program,
+            author: member::JobSource::Program,
             instance: Instance::new(id),
         };
         let session = registry.registry.session().id();
         process::register(&*registry.registry, &joining.instance.id, session).await.unwrap();
-        let environment = Environment {
+        let environment = MemberResources {
             registry: Arc::clone(&registry.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             strategies: CustomStrategies::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(environment, joining).await.unwrap(), connection: registry }
@@ -133,42 +130,39 @@ pub(crate) fn with_failover(shards: u32) -> Job {
     job(shards).failover(Failover::TakeOver)
 }
 
-pub(crate) fn request(fire: &Fire, patience: Duration) -> Request {
-    Request {
-        fire: fire.clone(),
-        why: Why::Due,
-        patience,
-        cancel: CancelToken::new(),
-        busy: BTreeSet::new(),
-    }
+pub(crate) fn request(fire: &Fire, max_wait: Duration) -> ClaimRequest {
+    ClaimRequest { fire: fire.clone(), why: ClaimReason::Due, max_wait, cancel: CancelToken::new() }
 }
 
 pub(crate) async fn try_claim(
     node: &Node,
     fire: &Fire,
-    patience: Duration,
-) -> Result<Claimed, Refused> {
-    node.member.claims().claim(request(fire, patience)).await
+    max_wait: Duration,
+) -> Result<ShardClaim, ClaimError> {
+    node.member.claims().claim(request(fire, max_wait)).await
 }
 
-pub(crate) async fn claim(node: &Node, fire: &Fire) -> Claimed {
+pub(crate) async fn claim(node: &Node, fire: &Fire) -> ShardClaim {
     try_claim(node, fire, TIMEOUT).await.unwrap()
 }
 
-pub(crate) fn items(claimed: &Claimed) -> Vec<u32> {
+pub(crate) fn items(claimed: &ShardClaim) -> Vec<u32> {
     claimed.shards.iter().map(|shard| shard.item).collect()
 }
 
-pub(crate) async fn finish(node: &Node, claimed: Claimed) {
-    let ended = items(&claimed).into_iter().map(|shard| (shard, Ended::Done));
+pub(crate) async fn finish(node: &Node, claimed: ShardClaim) {
+    let ended = items(&claimed).into_iter().map(|shard| (shard, ReleaseOutcome::Done));
     node.member.claims().release(ended.collect()).await.unwrap();
 }
 
 /// Waits for news that matches.
-pub(crate) async fn wait_for_news(node: &mut Node, matches: impl Fn(&News) -> bool) -> News {
+pub(crate) async fn wait_for_news(
+    node: &mut Node,
+    matches: impl Fn(&MemberEvent) -> bool,
+) -> MemberEvent {
     let waited = tokio::time::timeout(TIMEOUT, async {
         loop {
-            match node.member.news().await {
+            match node.member.next_event().await {
                 Some(news) if matches(&news) => return news,
                 Some(_) => {}
                 None => panic!("the member has ended"),
@@ -179,12 +173,11 @@ pub(crate) async fn wait_for_news(node: &mut Node, matches: impl Fn(&News) -> bo
 }
 
 /// Waits until shards are orphaned, and takes them over.
-pub(crate) async fn take_over(node: &mut Node) -> Claimed {
-    loop {
-        wait_for_news(node, |news| *news == News::Orphaned).await;
-        if let Ok(taken) = node.member.claims().take(CancelToken::new(), BTreeSet::new()).await {
-            return taken;
-        }
+pub(crate) async fn take_over(node: &mut Node) -> ShardClaim {
+    node.member.claims().take_over(CancelToken::new()).await;
+    match wait_for_news(node, |news| matches!(news, MemberEvent::TakenOver(_))).await {
+        MemberEvent::TakenOver(taken) => *taken,
+        other => panic!("{other:?}"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Recovery of the shards of dead instances.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use elasticjob::{
     coordination::{
         ledger::{LedgerPage, LedgerState},
-        member::{News, Refused},
+        member::{ClaimError, MemberEvent},
         tree::ShardNode,
     },
     registry::{Create, ExpectedVersion, ensure_path},
@@ -47,7 +47,7 @@ pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: 
     }
     cluster.wait_for_shares("all to the survivor", 2, &[2]).await;
     let again = try_claim(&two, &fire, TIMEOUT).await;
-    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+    assert!(matches!(again, Err(ClaimError::NothingToRun)), "{again:?}");
 }
 
 pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn TestServer) {
@@ -58,13 +58,13 @@ pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn
     let mut two = cluster.join(2, with_failover(1)).await;
 
     one.die().await;
-    wait_for_news(&mut two, |news| *news == News::Orphaned).await;
+    wait_for_node(&cluster, &cluster.tree.failover_item(0), true).await;
     cluster.wait_for_owner(&two, 1).await;
     let next = claim(&two, &cluster.fire()).await;
 
     assert_eq!(items(&next), [0]);
-    let taken = two.member.claims().take(CancelToken::new(), BTreeSet::new()).await;
-    assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
+    let early = tokio::time::timeout(Duration::from_millis(300), take_over(&mut two)).await;
+    assert!(early.is_err(), "{early:?}");
     assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
     finish(&two, next).await;
 }
@@ -78,20 +78,23 @@ pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn 
 
     let instance = cluster.tree.instance(one.member.id());
     cluster.registry().delete(&instance, ExpectedVersion::Any).await.unwrap();
-    wait_for_news(&mut one, |news| *news == News::ShutDown).await;
+    wait_for_news(&mut one, |news| *news == MemberEvent::ShutDown).await;
     // The process is still alive: no shard is flagged, and the instance keeps its claim.
     let next = cluster.fire();
     let meanwhile = try_claim(&two, &next, Duration::from_millis(300)).await;
-    assert!(matches!(meanwhile, Err(Refused::Nothing | Refused::Resharding)), "{meanwhile:?}");
+    assert!(
+        matches!(meanwhile, Err(ClaimError::NothingToRun | ClaimError::Resharding)),
+        "{meanwhile:?}"
+    );
     assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
-    assert!(!claimed.shards[0].hold.is_lost());
+    assert!(!claimed.shards[0].status.is_lost());
     finish(&one, claimed).await;
     one.member.leave().await;
 
     cluster.wait_for_owner(&two, 1).await;
     let after = claim(&two, &next).await;
     finish(&two, after).await;
-    wait_for_news(&mut two, |news| *news == News::Ready).await;
+    wait_for_news(&mut two, |news| *news == MemberEvent::Ready).await;
 }
 
 pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &dyn TestServer) {
@@ -108,7 +111,7 @@ pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &d
 
     assert_eq!((items(&claimed), &claimed.fire), (vec![0], &next));
     finish(&two, claimed).await;
-    wait_for_news(&mut two, |news| *news == News::Ready).await;
+    wait_for_news(&mut two, |news| *news == MemberEvent::Ready).await;
 }
 
 pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn TestServer) {
@@ -144,7 +147,7 @@ pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn
     let taken = take_over(&mut two).await;
 
     two.connection.link.cut().await;
-    wait_for_news(&mut two, |news| *news == News::OutOfReach).await;
+    wait_for_news(&mut two, |news| *news == MemberEvent::Disconnected).await;
     two.connection.link.heal().await;
     finish(&two, taken).await;
 
@@ -210,12 +213,12 @@ pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground
     }
     let mut node = cluster.join(1, with_failover(1)).await;
 
+    node.member.claims().take_over(CancelToken::new()).await;
     cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
-    wait_for_news(&mut node, |news| *news == News::Orphaned).await;
-    let taken = node.member.claims().take(CancelToken::new(), BTreeSet::new()).await;
 
-    assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
     wait_for_node(&cluster, &flag, false).await;
+    assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
+    node.member.stop_taking_over().await;
     // Once more; this time the Java instance dies.
     cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
     cluster.registry().create(Create::persistent(&running, id)).await.unwrap();

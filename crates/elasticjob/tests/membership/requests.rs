@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use elasticjob::{
     coordination::{
-        member::{News, Refused, Request, Why},
+        member::{ClaimError, ClaimReason, ClaimRequest, MemberEvent},
         process,
         tree::ShardNode,
         trigger::InstanceRequest,
@@ -27,7 +27,7 @@ pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn TestServer) {
 
     cluster.registry().create(Create::persistent(&trigger, "")).await.unwrap();
 
-    wait_for_news(&mut node, |news| *news == News::Triggered(Box::default())).await;
+    wait_for_news(&mut node, |news| *news == MemberEvent::Triggered(Box::default())).await;
     assert_eq!(cluster.registry().exists(&trigger).await.unwrap(), None);
 }
 
@@ -46,9 +46,9 @@ pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(
         .await
         .unwrap();
 
-    wait_for_news(&mut node, |news| *news == News::ShutDown).await;
+    wait_for_news(&mut node, |news| *news == MemberEvent::ShutDown).await;
     let refused = try_claim(&node, &cluster.fire(), TIMEOUT).await;
-    assert!(matches!(refused, Err(Refused::Left)), "{refused:?}");
+    assert!(matches!(refused, Err(ClaimError::Left)), "{refused:?}");
     finish(&node, claimed).await;
     let running = cluster.tree.shard(0, ShardNode::Running);
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
@@ -69,8 +69,9 @@ pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn T
     assert!(refused.is_err());
     node.connection.registry.close().await;
 
-    let is_end = |news: &News| matches!(news, News::ShutDown | News::SessionLost);
-    assert_eq!(wait_for_news(&mut node, is_end).await, News::SessionLost);
+    let is_end =
+        |news: &MemberEvent| matches!(news, MemberEvent::ShutDown | MemberEvent::SessionLost);
+    assert_eq!(wait_for_news(&mut node, is_end).await, MemberEvent::SessionLost);
 }
 
 pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
@@ -84,8 +85,10 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
     let live: InstanceId = "10.0.0.9@-@9-live".parse().unwrap();
     let session = cluster.registry().session().id();
     process::register(cluster.registry(), &live, session).await.unwrap();
-    let triggered =
-        Request { why: Why::Asked(BTreeSet::new()), ..request(&cluster.fire(), TIMEOUT) };
+    let triggered = ClaimRequest {
+        why: ClaimReason::Trigger(BTreeSet::new()),
+        ..request(&cluster.fire(), TIMEOUT)
+    };
 
     let claims = node.member.claims().clone();
     let mut waiting = std::pin::pin!(claims.claim(triggered));
@@ -109,8 +112,8 @@ pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn Tes
     let trigger = cluster.tree.trigger(node.member.id());
     cluster.registry().create(Create::persistent(&trigger, cancel)).await.unwrap();
 
-    let cancelled = claimed.shards[1].hold.cancel().cancelled();
+    let cancelled = claimed.shards[1].status.cancel().cancelled();
     assert_eq!(tokio::time::timeout(TIMEOUT, cancelled).await.unwrap(), CancelReason::Requested);
-    assert!(!claimed.shards[0].hold.cancel().is_cancelled(), "only the named shard");
+    assert!(!claimed.shards[0].status.cancel().is_cancelled(), "only the named shard");
     finish(&node, claimed).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        member::{News, Refused},
+        member::{ClaimError, MemberEvent},
         tree::ShardNode,
     },
     registry::ExpectedVersion,
@@ -75,7 +75,7 @@ pub(crate) async fn running_shard_moves_only_after_its_run_is_over(ground: &dyn 
     let two = cluster.join(2, job(2)).await;
     let next = cluster.fire();
     let nothing = try_claim(&two, &next, Duration::from_secs(1)).await;
-    assert!(matches!(nothing, Err(Refused::Nothing)), "{nothing:?}");
+    assert!(matches!(nothing, Err(ClaimError::NothingToRun)), "{nothing:?}");
     finish(&one, claimed).await;
 
     cluster.wait_for_shares("one each", 2, &[1, 1]).await;
@@ -108,8 +108,8 @@ pub(crate) async fn changed_shard_count_is_reported_and_assigned(ground: &dyn Te
         .set(&cluster.tree.config(), bigger.into(), ExpectedVersion::Any)
         .await
         .unwrap();
-    let news = wait_for_news(&mut node, |news| matches!(news, News::Configured(_))).await;
-    assert!(matches!(&news, News::Configured(job) if job.shards.get() == 5), "{news:?}");
+    let news = wait_for_news(&mut node, |news| matches!(news, MemberEvent::Configured(_))).await;
+    assert!(matches!(&news, MemberEvent::Configured(job) if job.shards.get() == 5), "{news:?}");
     cluster.wait_for_shares("five", 5, &[5]).await;
     let smaller = job(1).to_yaml();
     cluster
@@ -132,9 +132,12 @@ pub(crate) async fn unreadable_configuration_changes_nothing(ground: &dyn TestSe
         .set(&cluster.tree.config(), "cron: [".into(), ExpectedVersion::Any)
         .await
         .unwrap();
-    let news = wait_for_news(&mut node, |news| matches!(news, News::Unreadable(_))).await;
+    let news = wait_for_news(&mut node, |news| matches!(news, MemberEvent::Unreadable(_))).await;
 
-    assert!(matches!(&news, News::Unreadable(error) if error.contains("settle")), "{news:?}");
+    assert!(
+        matches!(&news, MemberEvent::Unreadable(error) if error.contains("settle")),
+        "{news:?}"
+    );
     let fire = cluster.fire();
     assert_eq!(claim(&node, &fire).await.shards.len(), 2);
 }

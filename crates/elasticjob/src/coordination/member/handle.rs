@@ -1,4 +1,4 @@
-//! A member as its owner holds it.
+//! A member as its owner sees it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,247 +17,249 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     actor::Actor,
-    hold::Hold,
-    join::{JoinError, Joining},
+    busy_shards::{BusyGuard, BusyShards},
+    claim_status::ClaimStatus,
+    join::{JoinError, JoinRequest, Joined, join},
 };
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
-    registry::{Error, Registry},
+    registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock, Randomness, Tasks},
 };
 
-/// What happens to a member that its owner has to know.
+/// What the owner of a member has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
-    /// The configuration that counts from now on.
+pub enum MemberEvent {
+    /// The configuration that applies from now on.
     Configured(Arc<Job>),
-    /// The configuration was changed into something nobody can read; the last good one goes on.
+    /// The configuration was changed and cannot be read; the previous one stays in force.
     Unreadable(String),
-    /// Somebody wants it to run now. Boxed, because it is large.
+    /// The job is to run now. Boxed, because it is large.
     Triggered(Box<TriggerRequest>),
-    /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
+    /// The owners of all shards are certain, for the first time or again: fires that were due meanwhile may not have run.
     Ready,
-    /// The registry is out of reach: nothing can be started.
-    OutOfReach,
-    /// A run of a shard of ours was missed, and nobody runs it now.
-    Missed,
-    /// Shards of a dead instance wait to be taken over.
-    Orphaned,
-    /// A shard that is ours now was running, by the ledger, on an instance that is gone, and nobody is to take it over: its end will not be told.
-    Lost(Box<Lost>),
-    /// Somebody took the instance out of the job: stop.
+    /// The registry is unreachable: nothing can be started.
+    Disconnected,
+    /// A shard of ours carries a misfire mark and does not run.
+    Misfired,
+    /// Shards of a dead instance were taken over: run them. Boxed, because it is large.
+    TakenOver(Box<ShardClaim>),
+    /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
+    ShardLost(Box<LostShard>),
+    /// An operator shut the instance down: stop.
     ShutDown,
-    /// The session is over: join again, as somebody new.
+    /// The session has ended: join again, under a new id.
     SessionLost,
 }
 
-/// A shard that was running on an instance that is gone.
+/// A shard that was running when its instance died.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    /// Of which run.
+pub struct LostShard {
     pub run: RunId,
-    /// Which one.
     pub item: u32,
-    /// Who ran it.
     pub instance: InstanceId,
-    /// Every claim of it until then has a smaller one.
+    /// Larger than the fencing token of every claim of the shard until then.
     pub token: FencingToken,
 }
 
-/// What is to be claimed.
+/// A request to claim the shards of a fire.
 #[derive(Debug, Clone)]
-pub struct Request {
-    /// For which fire.
+pub struct ClaimRequest {
     pub fire: Fire,
-    /// Why.
-    pub why: Why,
-    /// How long to wait while shards are dealt.
-    pub patience: Duration,
-    /// What the shards are cancelled by, each for itself or all together.
+    pub why: ClaimReason,
+    /// How long to wait while shards are assigned.
+    pub max_wait: Duration,
+    /// Cancels all claimed shards; each of them has a child of it.
     pub cancel: CancelToken,
-    /// Shards that a task of this process still runs: they are left out.
-    pub busy: BTreeSet<u32>,
 }
 
 /// Why shards are claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// They are due.
+pub enum ClaimReason {
+    /// The fire is due.
     Due,
-    /// They were due and nobody ran them: those that are marked as missed, and those that were due after `since`, while somebody was there.
-    Late {
-        /// From when on somebody was there.
-        since: Timestamp,
-    },
-    /// They were due while nobody was there.
+    /// The fire was due and no instance ran it: claims shards with a misfire mark, and shards whose fire was due after `since`, when there was
+    /// an instance.
+    Misfire { since: Timestamp },
+    /// The fire was due while no instance was up.
     CatchUp,
-    /// Somebody asked for it; only these, if there are any.
-    Asked(BTreeSet<u32>),
+    /// A trigger for these shards; for all if none are named.
+    Trigger(BTreeSet<u32>),
 }
 
-impl Why {
-    /// Whether somebody asked for this shard.
-    pub fn is_asked_of(&self, shard: u32) -> bool {
-        matches!(self, Self::Asked(shards) if shards.is_empty() || shards.contains(&shard))
+impl ClaimReason {
+    /// Whether this is a trigger for this shard.
+    pub fn is_trigger_for(&self, shard: u32) -> bool {
+        matches!(self, Self::Trigger(shards) if shards.is_empty() || shards.contains(&shard))
     }
 }
 
-/// Shards that are ours to run, until released.
+/// Claimed shards, ours to run until they are released.
 #[derive(Debug, Clone)]
-pub struct Claimed {
-    /// The fire they were claimed for.
+pub struct ShardClaim {
     pub fire: Fire,
-    /// The shards.
     pub shards: Vec<ClaimedShard>,
     /// Grows with every claim.
     pub token: FencingToken,
-    /// Shards of ours that were asked for and that somebody had in hand: they are still to run.
-    pub left: BTreeSet<u32>,
+    /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
+    pub remaining: BTreeSet<u32>,
+    /// Cancels all shards; each of them has a child of it.
+    pub cancel: CancelToken,
+    /// The session of the claim: its deadline limits how long the claim may be trusted.
+    pub session: Session,
+    /// The process does not claim the shards again before this is dropped.
+    pub(super) busy: Arc<BusyGuard>,
 }
 
-/// A shard that is ours to run.
+/// Whether both are the same claim.
+impl PartialEq for ShardClaim {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.busy, &other.busy)
+    }
+}
+
+impl Eq for ShardClaim {}
+
 #[derive(Debug, Clone)]
 pub struct ClaimedShard {
-    /// Which one.
     pub item: u32,
-    /// The how manieth try of this run it is, over all instances.
+    /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
-    /// Whether it still is ours.
-    pub hold: Arc<Hold>,
+    pub status: Arc<ClaimStatus>,
 }
 
-/// How a claimed shard ended.
+/// How the run of a claimed shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Well.
+pub enum ReleaseOutcome {
     Done,
-    /// Badly.
     Failed,
-    /// It never began: the ledger is as it was before.
+    /// It never started: the ledger page is restored.
     Withdrawn,
-    /// It was not known to be ours when it ended: what is somebody else's by now is not touched.
+    /// When it ended, the lease had run out. Nodes and pages that another instance has written since are not touched.
     Fenced,
 }
 
-/// Why a fire was not claimed.
+/// Why no shard of a fire was claimed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
-    /// There is nothing of it for this instance.
+pub enum ClaimError {
+    /// No shard of this fire is to run on this instance.
     #[error("no shard of this fire is ours")]
-    Nothing,
-    /// The shards were being dealt all the time.
-    #[error("the shards were being dealt for longer than the fire could wait")]
+    NothingToRun,
+    #[error("shards were being assigned for longer than the fire could wait")]
     Resharding,
-    /// What was asked for still runs here, for an earlier fire.
     #[error("this process still runs these shards for an earlier fire")]
     Busy,
-    /// The registry.
     #[error(transparent)]
     Registry(#[from] Error),
-    /// The member has ended.
     #[error("this instance has left the job")]
     Left,
 }
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Claim {
-        request: Request,
-        reply: oneshot::Sender<Result<Claimed, Refused>>,
-    },
-    Take {
-        cancel: CancelToken,
-        busy: BTreeSet<u32>,
-        reply: oneshot::Sender<Result<Claimed, Refused>>,
-    },
-    Release {
-        ended: Vec<(u32, Ended)>,
-        reply: oneshot::Sender<Result<(), Error>>,
-    },
-    LastDue {
-        reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>>,
-    },
-    Leave {
-        reply: oneshot::Sender<()>,
-    },
+    Claim { request: ClaimRequest, reply: oneshot::Sender<Result<ShardClaim, ClaimError>> },
+    TakeOver { cancel: CancelToken },
+    StopTakingOver { reply: oneshot::Sender<()> },
+    Release { ended: Vec<(u32, ReleaseOutcome)>, reply: oneshot::Sender<Result<(), Error>> },
+    LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
+    Leave { reply: oneshot::Sender<()> },
 }
 
-/// What a member is made of.
-pub struct Ground {
-    /// Where it meets the others.
+/// What a member works with.
+pub struct MemberResources {
     pub registry: Arc<dyn Registry>,
-    /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// What it draws lots with.
     pub randomness: Arc<dyn Randomness>,
-    /// Ways to deal shards.
+    /// Sharding strategies that the program brings.
     pub strategies: CustomStrategies,
-    /// Precautions left out, in a simulation.
+    /// Precautions that a simulation leaves out.
     pub flaws: Flaws,
+    /// Shards that earlier members of this process may still run.
+    pub busy: BusyShards,
 }
 
 /// One instance in one job.
 pub struct Member {
-    claims: Claims,
-    news: queue::UnboundedReceiver<News>,
+    claims: ClaimHandle,
+    news: queue::UnboundedReceiver<MemberEvent>,
     id: InstanceId,
     job: Arc<Job>,
     drift: Vec<Difference>,
-    // Ends the actor when the member is dropped.
+    // Dropping them ends the actor.
     _tasks: Tasks,
 }
 
-/// A member's right to claim; clones are the same right.
+/// Claims and releases shards for a member. Clones act for the same member.
 #[derive(Debug, Clone)]
-pub struct Claims {
-    // Boxed, because a channel keeps room for 32 of them, empty or not.
+pub struct ClaimHandle {
+    // Boxed, because a channel reserves space for 32 of them.
     commands: mpsc::Sender<Box<Command>>,
     resharding: Arc<AtomicBool>,
 }
 
 impl Member {
-    /// Enters the job. When this returns the instance is there; elections and the dealing of shards go on by themselves.
-    pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
+    /// Joins the job. When this returns, the instance exists; elections and assignments happen by themselves.
+    pub async fn join(resources: MemberResources, joining: JoinRequest) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
-        let (told, news) = queue::unbounded();
+        let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let (actor, drift) =
-            Actor::join(ground, joining, inbox, told, Arc::clone(&resharding)).await?;
-        let job = Arc::clone(actor.job());
+        let Joined { mirror, leftover_marks, drift } = join(resources, joining, events).await?;
+        let job = Arc::clone(mirror.job());
+        let actor = Actor::new(mirror, leftover_marks, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
-        Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
+        Ok(Self {
+            claims: ClaimHandle { commands, resharding },
+            news,
+            id,
+            job,
+            drift,
+            _tasks: tasks,
+        })
     }
 
-    /// Who we are in it.
     pub fn id(&self) -> &InstanceId {
         &self.id
     }
 
-    /// The configuration that counted when we entered.
+    /// The configuration that applied when we joined.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
-    /// What the program said otherwise then.
+    /// How the program's configuration differed from it.
     pub fn drift(&self) -> &[Difference] {
         &self.drift
     }
 
-    /// The right to claim, for whoever runs the shards.
-    pub fn claims(&self) -> &Claims {
+    pub fn claims(&self) -> &ClaimHandle {
         &self.claims
     }
 
-    /// What happens next; `None` when the member has ended.
-    pub async fn news(&mut self) -> Option<News> {
+    /// The next news; `None` once the member has ended.
+    pub async fn next_event(&mut self) -> Option<MemberEvent> {
         self.news.next().await
     }
 
-    /// Leaves the job: leadership first, then the instance.
+    /// Ends takeovers, and withdraws those that were not yet read from [`next_event`](Self::next_event). Other unread news is discarded.
+    pub async fn stop_taking_over(&mut self) {
+        self.claims.ask(|reply| Command::StopTakingOver { reply }).await;
+        while let Ok(news) = self.news.try_recv() {
+            if let MemberEvent::TakenOver(claimed) = news {
+                let shards = claimed.shards.iter();
+                let withdrawn =
+                    shards.map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect();
+                if let Err(error) = self.claims.release(withdrawn).await {
+                    tracing::warn!(job = %self.job.name, %error, "takeover not withdrawn");
+                }
+            }
+        }
+    }
+
+    /// Leaves the job: gives up leadership, then deletes the instance.
     pub async fn leave(self) {
         let (reply, answer) = oneshot::channel();
         if self.claims.commands.send(Box::new(Command::Leave { reply })).await.is_ok() {
@@ -266,29 +268,30 @@ impl Member {
     }
 }
 
-impl Claims {
+impl ClaimHandle {
     /// Claims every shard of this fire that is ours.
-    pub async fn claim(&self, request: Request) -> Result<Claimed, Refused> {
-        self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(Refused::Left))
+    pub async fn claim(&self, request: ClaimRequest) -> Result<ShardClaim, ClaimError> {
+        self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(ClaimError::Left))
     }
 
-    /// Takes over a fair share of what the dead left behind, of one run.
-    pub async fn take(&self, cancel: CancelToken, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
-        self.ask(|reply| Command::Take { cancel, busy, reply }).await.unwrap_or(Err(Refused::Left))
+    /// From now on takes over orphaned shards as they appear: each time a fair share of the shards of one run, handed over as
+    /// [`MemberEvent::TakenOver`]. `cancel` cancels all of them.
+    pub async fn take_over(&self, cancel: CancelToken) {
+        let _ = self.commands.send(Box::new(Command::TakeOver { cancel })).await;
     }
 
-    /// Gives shards back and says how each ended. Does not give up while the session lives: a shard that is not given back blocks
-    /// everybody.
-    pub async fn release(&self, ended: Vec<(u32, Ended)>) -> Result<(), Error> {
+    /// Releases shards and records how each run ended. Retried as long as the session lives: a shard that is not released blocks every
+    /// instance.
+    pub async fn release(&self, ended: Vec<(u32, ReleaseOutcome)>) -> Result<(), Error> {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
-    /// The shards that are ours, each with when it was last started by its schedule, if it ever was.
+    /// Our shards, each with the last fire that was started by its schedule, if any.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }
 
-    /// Whether shards are about to be dealt, so that streams should end.
+    /// Whether shards are about to be assigned, so that streaming jobs should end.
     pub fn is_resharding(&self) -> bool {
         self.resharding.load(Ordering::Relaxed)
     }

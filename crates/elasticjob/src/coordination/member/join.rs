@@ -1,86 +1,134 @@
-//! How an instance enters a job, and leaves it.
+//! How an instance joins a job.
 //!
-//! First it is settled what the job is: whose class or handler, which configuration counts. Then one multi makes what is missing and
-//! enters: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is left
-//! as it is: who disabled it meant it.
+//! First it is decided which class or handler runs the job and which configuration applies. Then one transaction creates what is missing
+//! and the instance: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is
+//! left as it is: an operator may have disabled it.
 
+use std::collections::BTreeSet;
+
+use futures_channel::mpsc as queue;
+
+use super::{
+    context::Context,
+    handle::{MemberEvent, MemberResources},
+    mirror::Mirror,
+};
 use crate::{
-    coordination::{tree::JobTree, view::View},
+    coordination::tree::JobTree,
     job::{
         ConfigDecision, Conflict, Difference, Handler, Instance, Job, JobName, UnreadableDocument,
         resolve_config,
     },
-    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, ensure_path},
 };
 
-/// Why an instance did not enter.
+/// Why an instance could not join.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The job is somebody else's.
+    /// The job belongs to another class or handler.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// What is stored cannot be read; it is left alone.
+    /// The stored configuration cannot be read; it is left alone.
     #[error(transparent)]
     Unreadable(#[from] UnreadableDocument),
-    /// The registry.
     #[error("cannot join job {job}")]
     Registry {
-        /// The job.
         job: String,
-        /// What was in the way.
         #[source]
         source: Error,
     },
-    /// The job is only what the registry says of it, and that says nothing any more.
+    /// The job is defined by the registry alone, and was removed there.
     #[error("job {job} was removed from the registry")]
-    Gone {
-        /// The job.
-        job: String,
-    },
-    /// The registry changed under every try.
+    Gone { job: String },
+    /// The configuration changed during every try.
     #[error("cannot join job {job}: its configuration changes faster than it can be read")]
-    Restless {
-        /// The job.
-        job: String,
-    },
+    Contended { job: String },
 }
 
-/// Who enters, and with what.
+/// The instance that joins, and its job.
 #[derive(Debug, Clone)]
-pub struct Joining {
-    /// The job as the program has it.
+pub struct JoinRequest {
+    /// The job as the program defines it.
     pub local: Job,
-    /// What runs it.
     pub handler: Handler,
-    /// Who says what the job is.
-    pub author: Author,
-    /// Who we are.
+    pub author: JobSource,
     pub instance: Instance,
 }
 
-/// Who says what a job is.
+/// Where a job is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Author {
-    /// The program: it is stored where nothing is, and what it says otherwise is told.
+pub enum JobSource {
+    /// In the program: it is stored if nothing is stored, and differences are reported.
     Program,
-    /// The registry: the job is what is stored. Where nothing is there is no job, and nobody makes it one.
+    /// In the registry: the job is what is stored there. If nothing is stored, there is no job, and none is created.
     Registry,
 }
 
-/// Whether a job that is not there is made.
+/// What to do if a job is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfAbsent {
-    /// It is new.
+    /// It is new: store it.
     Store,
-    /// It was there: somebody removed it.
-    Gone,
+    /// It was stored before: it has been removed.
+    Refuse,
 }
 
-/// How often the configuration is read again when somebody writes it at the same time.
+/// An instance that has joined.
+pub(super) struct Joined {
+    pub(super) mirror: Mirror,
+    /// Misfire marks that were there before any instance was.
+    pub(super) leftover_marks: BTreeSet<u32>,
+    /// How the program's configuration differs from the one that applies.
+    pub(super) drift: Vec<Difference>,
+}
+
+/// How often the configuration is read again if another program writes it at the same time.
 const TRIES: usize = 8;
 
-/// Settles which configuration counts and stores it if it is ours; says which it is, and what the program says otherwise.
+pub(super) async fn join(
+    resources: MemberResources,
+    joining: JoinRequest,
+    news: queue::UnboundedSender<MemberEvent>,
+) -> Result<Joined, JoinError> {
+    let MemberResources { registry, clock, randomness, strategies, flaws, busy } = resources;
+    let JoinRequest { local, handler, author, instance } = joining;
+    let name = local.name.clone();
+    let outage = |source| JoinError::Registry { job: name.to_string(), source };
+    let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
+        let (path, reason) = (registry.namespace().path().clone(), error.to_string());
+        outage(Error::Invalid { path, reason })
+    })?;
+    // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
+    let session = registry.session();
+    let (job, drift) = match author {
+        JobSource::Program => {
+            settle_configuration(&*registry, &tree, &local, &handler, IfAbsent::Store).await?
+        }
+        JobSource::Registry => {
+            (stored_configuration(&*registry, &tree, &name, &handler).await?, Vec::new())
+        }
+    };
+    ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
+    let watch = registry.watch(tree.root()).await.map_err(outage)?;
+    let context = Context {
+        registry,
+        clock,
+        randomness,
+        strategies,
+        flaws,
+        own_id: instance.id.clone(),
+        session,
+        tree,
+        busy,
+        news,
+    };
+    let mut mirror = Mirror::new(context, watch, job);
+    let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
+    Ok(Joined { mirror, leftover_marks, drift })
+}
+
+/// Decides which configuration applies, and stores ours if it does. Returns that configuration, and how the program's differs from it.
 pub async fn settle_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
@@ -93,7 +141,7 @@ pub async fn settle_configuration(
     for _ in 0..TRIES {
         let root = registry.get(tree.root()).await.map_err(outage)?;
         let config = registry.get(&tree.config()).await.map_err(outage)?;
-        if config.is_none() && if_absent == IfAbsent::Gone {
+        if config.is_none() && if_absent == IfAbsent::Refuse {
             return Err(JoinError::Gone { job: name.to_string() });
         }
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
@@ -128,16 +176,16 @@ pub async fn settle_configuration(
         };
         match registry.multi(vec![root_op, config_op]).await {
             Ok(_) => return Ok((settled.job().clone(), vec![])),
-            // Somebody was faster: look again, decide again.
+            // Another program was faster: read again, decide again.
             Err(Error::Operation { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
         }
     }
-    Err(JoinError::Restless { job: name.to_string() })
+    Err(JoinError::Contended { job: name.to_string() })
 }
 
-/// What a job is that only the registry knows.
-pub(super) async fn stored_configuration(
+/// The configuration of a job that is defined in the registry.
+async fn stored_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
     name: &JobName,
@@ -152,28 +200,58 @@ pub(super) async fn stored_configuration(
     Ok(job)
 }
 
-/// Whether it was somebody else, and not a refusal that stays one.
+/// Whether another program was faster; any other refusal would be repeated.
 fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 
-/// The multi that enters: what is missing in the tree, our server, ourselves. Refused when the job is gone.
-pub(super) fn entry(view: &View, job: &Job, instance: &Instance, session: SessionId) -> Vec<Op> {
-    let tree = view.tree();
+/// Creates our instance. Returns the misfire marks that were there before any instance was.
+async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>, Error> {
+    let mut leftover_marks = BTreeSet::new();
+    loop {
+        while !mirror.view().is_current() {
+            if !mirror.next_change().await {
+                return Err(Error::Closed);
+            }
+        }
+        mirror.refresh().await?;
+        if mirror.view().instances.keys().all(|id| id == instance.id.as_str()) {
+            let marked = mirror.view().shards.iter().filter(|(_, shard)| shard.misfire);
+            leftover_marks = marked.map(|(shard, _)| *shard).collect();
+        }
+        // Our id is unique: if its node exists, we have joined and the answer was lost.
+        if mirror.assignment().is_member() {
+            return Ok(leftover_marks);
+        }
+        match mirror.write(entry(mirror, instance)).await {
+            Ok(_) => {
+                mirror.refresh().await?;
+                return Ok(leftover_marks);
+            }
+            // Another instance created what we were about to create.
+            Err(Error::Operation { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
+                mirror.sync().await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The transaction that joins: what is missing in the tree, our server, our instance. Refused if the job was removed.
+fn entry(mirror: &Mirror, instance: &Instance) -> Vec<Op> {
+    let (view, tree) = (mirror.view(), mirror.tree());
     let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
     ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
     if view.servers.contains_key(instance.id.server()) {
-        // It may be taken away as deserted just now.
+        // It may be removed as abandoned at this moment.
         ops.push(Op::Check { path: server, expected: ExpectedVersion::Any });
     } else {
-        let status = if job.disabled { "DISABLED" } else { "ENABLED" };
+        let status = if mirror.job().disabled { "DISABLED" } else { "ENABLED" };
         ops.push(Op::Create(Create::persistent(&server, status)));
     }
-    ops.push(Op::Create(Create::ephemeral(
-        &tree.instance(&instance.id),
-        instance.to_yaml(),
-        session,
-    )));
+    let session = mirror.context().session.id();
+    let path = tree.instance(&instance.id);
+    ops.push(Op::Create(Create::ephemeral(&path, instance.to_yaml(), session)));
     ops
 }

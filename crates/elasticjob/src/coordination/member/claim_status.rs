@@ -1,4 +1,4 @@
-//! Whether a claimed shard still is ours.
+//! Whether a claimed shard is still ours.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,29 +7,28 @@ use crate::{
     runtime::{CancelReason, CancelToken},
 };
 
-/// Whether a claimed shard still is ours. Its claim is watched: when it is gone, or somebody else's, the shard is not ours any more.
+/// Whether a claimed shard is still ours. The member watches the claim: if it vanishes, or another instance overwrites it, it is lost.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ClaimStatus {
     lost: AtomicBool,
     cancel: CancelToken,
 }
 
-impl Hold {
+impl ClaimStatus {
     pub(super) fn new(cancel: CancelToken) -> Self {
         Self { lost: AtomicBool::new(false), cancel }
     }
 
-    /// Whether it was taken away.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// What the shard is cancelled by.
+    /// The request that cancels this shard.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 
-    /// It was taken away. `true` if that is news.
+    /// The claim is lost. `true` if it was not known to be.
     pub(super) fn lose(&self, policy: LeaseLoss) -> bool {
         let is_news = !self.lost.swap(true, Ordering::AcqRel);
         if is_news && policy == LeaseLoss::Cancel {

@@ -1,0 +1,447 @@
+//! From a request to a claim: choose the shards, commit the transaction, confirm that they are still ours.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use super::{
+    ShardClaims,
+    misfire_marks::{mark_for_newcomers, mark_misfire, mark_taken_over},
+};
+use crate::{
+    coordination::{
+        claim::{ClaimCandidate, Refusal, ShardTransaction},
+        flaw::Flaw,
+        member::{
+            assignment::Assignment,
+            claim_status::ClaimStatus,
+            handle::{
+                ClaimError, ClaimReason, ClaimRequest, ClaimedShard, ReleaseOutcome, ShardClaim,
+            },
+            mirror::Mirror,
+        },
+        tree::ShardNode,
+        view::CachedNode,
+    },
+    job::{FencingToken, Fire},
+    registry::{Committed, Error},
+    runtime::Monotonic,
+};
+
+/// A claim that waits for an assignment, or for a shard that another instance still runs.
+pub(super) struct WaitingClaim {
+    pub(super) request: ClaimRequest,
+    pub(super) until: Monotonic,
+    pub(super) reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
+}
+
+/// A claim whose transaction was committed.
+pub(crate) struct CommittedClaim {
+    pub(crate) fire: Fire,
+    pub(crate) candidates: Vec<ClaimCandidate>,
+    pub(crate) steps: ShardTransaction,
+    pub(crate) committed: Committed,
+}
+
+/// Whether a claim whose time is over is refused. Even a claim that may not wait at all is tried again after the next pass: it may be this
+/// instance that has to assign the shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lateness {
+    Tolerated,
+    Refused,
+}
+
+enum Progress {
+    Answer(Result<ShardClaim, ClaimError>),
+    /// Shards are being assigned, or another instance still runs them: try again.
+    Wait,
+}
+
+/// The shards of a request, as far as they are ours.
+#[derive(Default)]
+struct Choice {
+    /// Shards that can be claimed now.
+    candidates: Vec<ClaimCandidate>,
+    /// Shards that cannot be claimed now. A trigger is for them, too.
+    unavailable: BTreeSet<u32>,
+    /// Another instance has one of them.
+    must_wait: bool,
+    /// A task of this process still runs one of them, and it was triggered.
+    is_busy: bool,
+}
+
+impl Choice {
+    /// What follows if no shard can be claimed now.
+    fn without_candidates(&self) -> Progress {
+        match (self.is_busy, self.must_wait) {
+            (true, _) => Progress::Answer(Err(ClaimError::Busy)),
+            (false, true) => Progress::Wait,
+            (false, false) => Progress::Answer(Err(ClaimError::NothingToRun)),
+        }
+    }
+}
+
+impl ShardClaims {
+    /// Tries every waiting claim again. A claim whose time is over is refused.
+    pub(crate) async fn retry_waiting(&mut self, mirror: &mut Mirror) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.advance(mirror, waiting, Lateness::Refused).await;
+        }
+    }
+
+    /// Tries a claim: answers it, or lets it wait.
+    pub(super) async fn advance(
+        &mut self,
+        mirror: &mut Mirror,
+        waiting: WaitingClaim,
+        lateness: Lateness,
+    ) {
+        let is_late = mirror.now() >= waiting.until && lateness == Lateness::Refused;
+        let answer = match self.try_claim(mirror, &waiting.request).await {
+            Ok(Progress::Answer(answer)) => answer,
+            Ok(Progress::Wait) if is_late => Err(ClaimError::Resharding),
+            Ok(Progress::Wait) => return self.waiting.push(waiting),
+            Err(error) => Err(error.into()),
+        };
+        let _ = waiting.reply.send(answer);
+    }
+
+    async fn try_claim(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+    ) -> Result<Progress, Error> {
+        mirror.refresh().await?;
+        self.observe(mirror);
+        if let Some(progress) = self.cannot_claim_yet(&mirror.assignment(), &request.why) {
+            return Ok(progress);
+        }
+        let mut choice = self.choose(mirror, request).await?;
+        let skips_claim = mirror.context().flaws.has(Flaw::SkipClaim);
+        if skips_claim && !choice.candidates.is_empty() && mirror.transactions().is_some() {
+            mirror.sync().await?;
+            return Ok(Progress::Answer(Ok(unclaimed(mirror, request, &choice.candidates))));
+        }
+        let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
+            return Ok(choice.without_candidates());
+        };
+        let is_trigger = matches!(request.why, ClaimReason::Trigger(_));
+        let remaining = if is_trigger { choice.unavailable } else { BTreeSet::new() };
+        let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, request.cancel.clone()) };
+        self.confirm(mirror, claimed).await
+    }
+
+    /// What stands in the way of any claim. Pure.
+    fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &ClaimReason) -> Option<Progress> {
+        // Until the view is complete nothing is known. An instance that was shut down starts nothing; the next pass refuses its claims.
+        if !assignment.is_member() {
+            return Some(Progress::Wait);
+        }
+        // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
+        if assignment.is_enabled() == Some(false) {
+            return Some(Progress::Answer(Err(ClaimError::NothingToRun)));
+        }
+        if !assignment.is_settled() || !self.unresolved.is_empty() {
+            return Some(Progress::Wait);
+        }
+        // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
+        let is_trigger = matches!(why, ClaimReason::Trigger(_));
+        (is_trigger && assignment.has_absent_owners()).then_some(Progress::Wait)
+    }
+
+    /// Which shards the request is for. Marks those that it misses as misfired.
+    async fn choose(&self, mirror: &mut Mirror, request: &ClaimRequest) -> Result<Choice, Error> {
+        // By our clock the fire is due. If one of our shards has just moved to a newcomer, it was due before the newcomer's time.
+        if matches!(request.why, ClaimReason::Misfire { .. } | ClaimReason::Due) {
+            mark_for_newcomers(mirror, &request.fire, &self.missed).await?;
+        }
+        let free = self.free(&mirror.assignment());
+        let mut unavailable = self.unavailable(&mirror.assignment(), &free);
+        if request.why == ClaimReason::Due {
+            mark_taken_over(mirror, &request.fire, &unavailable, &self.held).await?;
+        }
+        unavailable.retain(|shard| request.why.is_trigger_for(*shard));
+        let must_wait = !unavailable.is_empty();
+        let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
+        let busy = mirror.context().busy.shards();
+        mirror.fetch_pages(&free).await?;
+        for shard in free {
+            if busy.contains(&shard) {
+                if request.why.is_trigger_for(shard) {
+                    choice.unavailable.insert(shard);
+                    choice.is_busy = true;
+                }
+                continue;
+            }
+            let candidate = candidate(mirror, shard).await?;
+            if !self.is_for(mirror, request, &candidate) {
+                continue;
+            }
+            if is_held_elsewhere(mirror, &candidate).await? {
+                mirror.pages().forget(shard);
+                choice.unavailable.insert(shard);
+                choice.must_wait = true;
+            } else {
+                choice.candidates.push(candidate);
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Commits the claim of all candidates. A shard that lost a race is looked at again, alone, and left out if it is no longer free.
+    /// `None` if no shard is left to claim.
+    async fn commit(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+        choice: &mut Choice,
+    ) -> Result<Option<CommittedClaim>, Error> {
+        loop {
+            if choice.candidates.is_empty() {
+                return Ok(None);
+            }
+            let Some(transactions) = mirror.transactions() else {
+                return Ok(choice.wait());
+            };
+            let steps = transactions.claim(&request.fire, &choice.candidates);
+            let error = match mirror.write(steps.ops()).await {
+                Ok(committed) => {
+                    let candidates = std::mem::take(&mut choice.candidates);
+                    let fire = request.fire.clone();
+                    return Ok(Some(CommittedClaim { fire, candidates, steps, committed }));
+                }
+                Err(error) => error,
+            };
+            match steps.refusal(&error) {
+                Some(Refusal::Precondition) => {
+                    mirror.refresh().await?;
+                    return Ok(choice.wait());
+                }
+                // Nothing compensates a trigger: it waits until the shard is free.
+                Some(Refusal::Running(shard)) if matches!(request.why, ClaimReason::Trigger(_)) => {
+                    mirror.refresh().await?;
+                    choice.drop_candidate(shard);
+                    choice.unavailable.insert(shard);
+                    choice.must_wait = true;
+                }
+                Some(Refusal::Running(shard)) => {
+                    // If that run has ended by now, the shard is free.
+                    if mark_misfire(mirror, shard, ShardNode::Running).await? {
+                        choice.drop_candidate(shard);
+                    } else {
+                        mirror.refresh().await?;
+                    }
+                }
+                Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
+                    mirror.pages().forget(shard);
+                    mirror.refresh().await?;
+                    let candidate = candidate(mirror, shard).await?;
+                    choice.drop_candidate(shard);
+                    if self.is_for(mirror, request, &candidate)
+                        && !is_held_elsewhere(mirror, &candidate).await?
+                    {
+                        choice.candidates.push(candidate);
+                    }
+                }
+                None => {
+                    self.unresolved.note(mirror, &error, &choice.candidates);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Keeps the shards that are still ours now that the claim is answered, and withdraws the claims of all others.
+    async fn confirm(
+        &mut self,
+        mirror: &mut Mirror,
+        claimed: ShardClaim,
+    ) -> Result<Progress, Error> {
+        if let Err(error) = mirror.refresh().await {
+            // The request is answered with this error, so nothing may stay claimed.
+            self.withdraw(claimed.shards);
+            return Err(error);
+        }
+        let assignment = mirror.assignment();
+        let ours = if assignment.is_settled() { assignment.runnable() } else { BTreeSet::new() };
+        let keeps_moved = mirror.context().flaws.has(Flaw::KeepReassigned);
+        let is_ours = |shard: &ClaimedShard| ours.contains(&shard.item) || keeps_moved;
+        let (kept, moved): (Vec<_>, Vec<_>) = claimed.shards.into_iter().partition(is_ours);
+        if !moved.is_empty() {
+            self.withdraw(moved);
+            self.settle_releases(mirror).await;
+        }
+        if kept.is_empty() {
+            return Ok(Progress::Wait);
+        }
+        let busy = mirror.occupy(kept.iter().map(|shard| shard.item));
+        Ok(Progress::Answer(Ok(ShardClaim { shards: kept, busy, ..claimed })))
+    }
+
+    fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
+        self.release(
+            shards.into_iter().map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect(),
+            None,
+        );
+    }
+
+    /// Shards assigned to us that may run and are not free: another instance has taken them over, or we hold them.
+    fn unavailable(&self, assignment: &Assignment<'_>, free: &[u32]) -> BTreeSet<u32> {
+        let mut assigned = assignment.assigned();
+        assigned.retain(|shard| {
+            !free.contains(shard)
+                && assignment.view.shards.get(shard).is_some_and(|view| !view.disabled)
+                && assignment.is_enabled() == Some(true)
+        });
+        assigned
+    }
+
+    /// Whether the request is for this shard, by the shard's page and marks.
+    fn is_for(&self, mirror: &Mirror, request: &ClaimRequest, candidate: &ClaimCandidate) -> bool {
+        let page = &candidate.page.page;
+        let has_started =
+            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
+        match &request.why {
+            ClaimReason::Due => !has_started,
+            ClaimReason::Trigger(shards) => {
+                !has_started && (shards.is_empty() || shards.contains(&candidate.shard))
+            }
+            // A shard that never ran has nothing to catch up on.
+            ClaimReason::CatchUp => !has_started && page.due_at.is_some(),
+            ClaimReason::Misfire { since } => {
+                let (shard, due_at) = (candidate.shard, request.fire.due_at);
+                let assignment = mirror.assignment();
+                // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
+                let is_known_missed = request.fire.run.is_scheduled()
+                    && due_at > *since
+                    && self.missed.should_have_run(shard, due_at)
+                    && (!assignment.has_java_members() || self.missed.ran_here(shard, due_at));
+                // A mark does not say which fire was missed. Once the last fire has started, no earlier one is missed: the instance
+                // that left the mark did not know of that run yet.
+                !has_started && (is_known_missed || self.has_misfire_mark(&assignment, shard))
+            }
+        }
+    }
+}
+
+impl Choice {
+    fn drop_candidate(&mut self, shard: u32) {
+        self.candidates.retain(|candidate| candidate.shard != shard);
+    }
+
+    /// Nothing can be claimed before the view has changed.
+    fn wait<T>(&mut self) -> Option<T> {
+        *self = Self { must_wait: true, ..Self::default() };
+        None
+    }
+}
+
+/// A shard as it is known now, ready to be claimed.
+pub(crate) async fn candidate(mirror: &mut Mirror, shard: u32) -> Result<ClaimCandidate, Error> {
+    let page = mirror.page(shard).await?;
+    let view = mirror.shard(shard);
+    let stale_failovering =
+        view.and_then(|view| view.failovering.as_ref()).and_then(CachedNode::document);
+    Ok(ClaimCandidate {
+        shard,
+        page,
+        awaits_failover: mirror.view().failover_items.contains(&shard),
+        has_misfire_mark: view.is_some_and(|view| view.misfire),
+        stale_failovering: stale_failovering.map(|document| document.version),
+    })
+}
+
+/// Whether another live instance runs the shard according to the ledger, whatever the tree shows.
+async fn is_held_elsewhere(mirror: &Mirror, candidate: &ClaimCandidate) -> Result<bool, Error> {
+    let running = mirror.shard(candidate.shard).and_then(|shard| shard.running.as_ref());
+    match candidate.page.page.other_holder(mirror.own_id()) {
+        // A `running` node refuses the claim by itself, and then the shard is marked as misfired.
+        Some(holder) if running.is_none() => mirror.is_alive(holder).await,
+        Some(_) | None => Ok(false),
+    }
+}
+
+/// A claim that was never made, for the simulation's flaw `SkipClaim`.
+fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandidate]) -> ShardClaim {
+    let shards = candidates.iter().map(|candidate| ClaimedShard {
+        item: candidate.shard,
+        attempt: 1,
+        status: Arc::new(ClaimStatus::new(request.cancel.child())),
+    });
+    let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
+    ShardClaim {
+        fire: request.fire.clone(),
+        shards: shards.collect(),
+        token,
+        remaining: BTreeSet::new(),
+        cancel: request.cancel.clone(),
+        session: mirror.context().session.clone(),
+        busy: mirror.occupy(candidates.iter().map(|candidate| candidate.shard)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordination::{
+        ledger::VersionedPage,
+        member::claims::unresolved_claims::UnresolvedClaims,
+        member::test_view::{OTHER, TestView, US},
+        tree::JobTree,
+    };
+
+    fn progress(claims: &ShardClaims, test: &TestView, why: &ClaimReason) -> Option<&'static str> {
+        match claims.cannot_claim_yet(&test.assignment(), why)? {
+            Progress::Answer(Err(ClaimError::NothingToRun)) => Some("nothing"),
+            Progress::Answer(_) => Some("another answer"),
+            Progress::Wait => Some("wait"),
+        }
+    }
+
+    #[test]
+    fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
+        let test = || TestView::new(1, &[US]).owners(&[US]);
+        let claims = ShardClaims::new(&test().job, BTreeSet::new());
+        assert_eq!(progress(&claims, &test(), &ClaimReason::Due), None);
+
+        let assigning = test().with(JobTree::processing, "");
+        assert_eq!(progress(&claims, &assigning, &ClaimReason::Due), Some("wait"));
+        let disabled = assigning.with(|tree| tree.server("10.0.0.1"), "DISABLED");
+        assert_eq!(progress(&claims, &disabled, &ClaimReason::Due), Some("nothing"));
+        let shut_down = disabled.without(|tree| tree.instance(US));
+        assert_eq!(progress(&claims, &shut_down, &ClaimReason::Due), Some("wait"));
+    }
+
+    #[test]
+    fn claim_waits_until_an_earlier_one_is_resolved() {
+        let test = TestView::new(1, &[US]).owners(&[US]);
+        let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
+        claims.unresolved =
+            UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
+
+        assert_eq!(progress(&claims, &test, &ClaimReason::Due), Some("wait"));
+    }
+
+    #[test]
+    fn only_a_trigger_waits_for_shards_of_absent_owners() {
+        let test = TestView::new(1, &[US]).owners(&[OTHER]);
+        let claims = ShardClaims::new(&test.job, BTreeSet::new());
+
+        assert_eq!(progress(&claims, &test, &ClaimReason::Due), None);
+        assert_eq!(progress(&claims, &test, &ClaimReason::Trigger(BTreeSet::new())), Some("wait"));
+    }
+
+    #[test]
+    fn request_without_candidates_is_busy_before_it_waits() {
+        let choice = |is_busy, must_wait| Choice { is_busy, must_wait, ..Choice::default() };
+        let answer = |choice: Choice| match choice.without_candidates() {
+            Progress::Answer(Err(refused)) => refused.to_string(),
+            Progress::Answer(Ok(_)) => "claimed".to_owned(),
+            Progress::Wait => "wait".to_owned(),
+        };
+
+        assert_eq!(answer(choice(true, true)), ClaimError::Busy.to_string());
+        assert_eq!(answer(choice(false, true)), "wait");
+        assert_eq!(answer(choice(false, false)), ClaimError::NothingToRun.to_string());
+    }
+}

@@ -1,0 +1,189 @@
+//! The claims of this instance: what it holds, what it waits for, what it gives back.
+//!
+//! ```text
+//!            must wait for an assignment            unknown result
+//! request ──────────────► waiting            ┌──────────────────────► unresolved ──► undone, or never happened
+//!    │                       │               │
+//!    └───► choose ◄──────────┘  ──► commit ──┴──► confirm ──► held ──► releasing ──► released
+//!                                                    └─ moved meanwhile ──► withdrawn
+//! ```
+//!
+//! A claim is one transaction that checks the configuration and writes every shard's ledger page by version. Its answer is also a sync: a
+//! shard that was reassigned before the claim is seen then, and its claim is withdrawn. A claim with an unknown result blocks further claims
+//! until it is known not to have happened, or is undone.
+
+mod claiming;
+mod held_shards;
+mod misfire_marks;
+mod missed_fires;
+mod releasing;
+mod unresolved_claims;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+pub(super) use self::claiming::{CommittedClaim, candidate};
+use self::{
+    claiming::{Lateness, WaitingClaim},
+    held_shards::HeldShards,
+    missed_fires::MissedFires,
+    releasing::PendingRelease,
+    unresolved_claims::UnresolvedClaims,
+};
+use super::{
+    assignment::Assignment,
+    handle::{ClaimError, ClaimRequest, ShardClaim},
+    mirror::Mirror,
+};
+use crate::{
+    coordination::claim::{ClaimCandidate, ClearedMarks},
+    job::{Job, Misfire},
+    registry::Error,
+    runtime::{CancelToken, Monotonic},
+};
+
+/// How long to wait before an unfinished claim or release is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+pub(super) struct ShardClaims {
+    held: HeldShards,
+    unresolved: UnresolvedClaims,
+    waiting: Vec<WaitingClaim>,
+    releasing: Vec<PendingRelease>,
+    missed: MissedFires,
+}
+
+impl ShardClaims {
+    /// `leftover_marks` are misfire marks that were there before any instance was.
+    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>) -> Self {
+        Self {
+            held: HeldShards::default(),
+            unresolved: UnresolvedClaims::default(),
+            waiting: Vec::new(),
+            releasing: Vec::new(),
+            missed: MissedFires::new(job, leftover_marks),
+        }
+    }
+
+    fn observe(&mut self, mirror: &Mirror) {
+        self.missed.observe(mirror.view(), mirror.job(), mirror.context().clock.now());
+    }
+
+    /// Claims the shards of a request now if that is possible; otherwise the request waits.
+    pub(super) async fn claim(
+        &mut self,
+        mirror: &mut Mirror,
+        request: ClaimRequest,
+        reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
+    ) {
+        let until = mirror.now() + request.max_wait;
+        self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
+    }
+
+    /// Answers every waiting claim with a refusal.
+    pub(super) fn refuse_waiting(&mut self, refusal: impl Fn() -> ClaimError) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let _ = waiting.reply.send(Err(refusal()));
+        }
+    }
+
+    /// When a waiting claim or a pending release has to be tried again.
+    pub(super) fn next_retry(&self, now: Monotonic) -> Option<Monotonic> {
+        let is_pending = !self.waiting.is_empty() || !self.releasing.is_empty();
+        let patience_ends = self.waiting.iter().map(|waiting| waiting.until);
+        patience_ends.chain(is_pending.then_some(now + RETRY_DELAY)).min()
+    }
+
+    /// Shards that this instance has claimed, or may have.
+    pub(super) fn in_hand(&self) -> BTreeSet<u32> {
+        self.held.numbers().chain(self.unresolved.numbers()).collect()
+    }
+
+    pub(super) fn is_holding_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(super) fn holds(&self, shard: u32) -> bool {
+        self.held.contains(shard)
+    }
+
+    /// Cancels these shards if they are held; all held shards if none are named.
+    pub(super) fn cancel(&self, shards: &BTreeSet<u32>) {
+        self.held.cancel(shards);
+    }
+
+    /// Holds the shards of a committed claim; see [`HeldShards::adopt`].
+    pub(super) fn adopt(
+        &mut self,
+        mirror: &mut Mirror,
+        claim: CommittedClaim,
+        cancel: CancelToken,
+    ) -> ShardClaim {
+        for candidate in &claim.candidates {
+            self.missed.settle_leftover(candidate.shard);
+        }
+        self.held.adopt(mirror, claim, cancel)
+    }
+
+    /// A claim of these shards ended with `error`; see [`UnresolvedClaims::note`].
+    pub(super) fn note_unresolved(
+        &mut self,
+        mirror: &mut Mirror,
+        error: &Error,
+        candidates: &[ClaimCandidate],
+    ) {
+        self.unresolved.note(mirror, error, candidates);
+    }
+
+    /// Checks what we hold, releases what is to be released, and undoes claims that were committed although their answer was lost.
+    pub(super) async fn settle(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        self.held.stop_monitoring(mirror).await?;
+        self.held.check(mirror).await?;
+        self.observe(mirror);
+        self.settle_releases(mirror).await;
+        self.unresolved.resolve(mirror, &self.held).await
+    }
+
+    /// Our shards that carry a misfire mark and do not run.
+    pub(super) fn misfired(&self, assignment: &Assignment<'_>) -> BTreeSet<u32> {
+        let free = self.free(assignment).into_iter();
+        free.filter(|shard| self.has_misfire_mark(assignment, *shard)).collect()
+    }
+
+    /// Our shards, each with the last fire that was started by its schedule, if any.
+    pub(super) async fn last_due(
+        &self,
+        mirror: &mut Mirror,
+    ) -> Result<BTreeMap<u32, Option<Timestamp>>, Error> {
+        mirror.refresh().await?;
+        let mut last = BTreeMap::new();
+        for shard in self.free(&mirror.assignment()) {
+            last.insert(shard, mirror.page(shard).await?.page.due_at);
+        }
+        Ok(last)
+    }
+
+    /// Shards that are ours to run and that we do not hold.
+    fn free(&self, assignment: &Assignment<'_>) -> Vec<u32> {
+        assignment.runnable().into_iter().filter(|shard| !self.held.contains(*shard)).collect()
+    }
+
+    fn has_misfire_mark(&self, assignment: &Assignment<'_>, shard: u32) -> bool {
+        let view = assignment.view.shards.get(&shard);
+        assignment.job.misfire == Misfire::RunOnce
+            && view.is_some_and(|view| view.misfire && view.running.is_none())
+            && !self.missed.is_leftover(shard)
+    }
+}
+
+/// The flag and mark that claiming this shard cleared and that are still missing.
+fn still_cleared(mirror: &Mirror, candidate: &ClaimCandidate) -> ClearedMarks {
+    let is_flagged = mirror.view().failover_items.contains(&candidate.shard);
+    let is_marked = mirror.shard(candidate.shard).is_some_and(|view| view.misfire);
+    candidate.cleared_marks().unless_existing(is_flagged, is_marked)
+}

@@ -1,0 +1,200 @@
+//! Releasing shards: the nodes of the claim are deleted, the ledger page says how the run ended.
+
+use tokio::sync::oneshot;
+
+use super::{ShardClaims, held_shards::HeldShard, still_cleared};
+use crate::{
+    coordination::{
+        claim::{ClearedMarks, ShardRelease},
+        ledger::{LedgerPage, LedgerState, VersionedPage},
+        member::{handle::ReleaseOutcome, mirror::Mirror},
+        tree::ShardNode,
+        view::CachedNode,
+    },
+    registry::{Create, Error, ExpectedVersion, Op, Path, Version},
+};
+
+pub(super) struct PendingRelease {
+    shards: Vec<(u32, ReleaseOutcome)>,
+    reply: Option<oneshot::Sender<Result<(), Error>>>,
+}
+
+impl ShardClaims {
+    /// Queues a release. From now on it is no loss if the nodes of these shards vanish.
+    pub(crate) fn release(
+        &mut self,
+        shards: Vec<(u32, ReleaseOutcome)>,
+        reply: Option<oneshot::Sender<Result<(), Error>>>,
+    ) {
+        for (shard, _) in &shards {
+            self.held.expect_end(*shard);
+        }
+        self.releasing.push(PendingRelease { shards, reply });
+    }
+
+    /// Releases everything that is to be released. A release that fails is tried again until the session ends.
+    pub(crate) async fn settle_releases(&mut self, mirror: &mut Mirror) {
+        for mut pending in std::mem::take(&mut self.releasing) {
+            match self.try_release(mirror, &mut pending.shards).await {
+                Ok(()) => {
+                    if let Some(reply) = pending.reply {
+                        let _ = reply.send(Ok(()));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(job = %mirror.job().name, %error, "release failed, retrying");
+                    self.releasing.push(pending);
+                }
+            }
+        }
+    }
+
+    /// Removes what is released from `shards`, so that a retry covers the rest. Of a claim that was lost, or whose lease ran out, only what
+    /// is certainly ours is deleted: the nodes that this claim created, and the page if it is unchanged. If those nodes are still there, the
+    /// session has survived, and no other instance would ever delete them.
+    async fn try_release(
+        &mut self,
+        mirror: &mut Mirror,
+        shards: &mut Vec<(u32, ReleaseOutcome)>,
+    ) -> Result<(), Error> {
+        mirror.refresh().await?;
+        // Removing a job removes its shards: there is nothing left to release.
+        let is_removed = mirror.view().is_current() && mirror.view().config.is_none();
+        if is_removed {
+            for (shard, _) in shards.drain(..) {
+                self.held.remove(shard);
+                mirror.pages().forget(shard);
+            }
+        }
+        // After a gap the holders are unread, and until the snapshot is complete not even their nodes are known. An unread node would be
+        // left behind.
+        let unread: Vec<Path> = if mirror.view().is_current() {
+            let unread =
+                shards.iter().flat_map(|(shard, _)| mirror.view().dirty_holders_of(*shard));
+            unread.collect()
+        } else {
+            let shards = shards.iter().map(|(shard, _)| *shard);
+            shards
+                .flat_map(|shard| ShardNode::HOLDERS.map(|part| mirror.tree().shard(shard, part)))
+                .collect()
+        };
+        mirror.read(&unread).await?;
+        // A lost claim is released, too: its page refuses if another instance has the shard, and would name us for ever if none has.
+        shards.retain(|(shard, _)| self.held.contains(*shard));
+        if !shards.is_empty() {
+            match self.release_together(mirror, shards).await {
+                Ok(()) => {}
+                // One of them has changed: each alone, so that it does not delay the others.
+                Err(Error::Operation { .. }) => {
+                    while let Some(one) = shards.pop() {
+                        if let Err(error) = self.release_alone(mirror, one).await {
+                            shards.push(one);
+                            return Err(error);
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            name_next_server(mirror).await?;
+        }
+        shards.clear();
+        mirror.refresh().await
+    }
+
+    async fn release_together(
+        &mut self,
+        mirror: &mut Mirror,
+        shards: &[(u32, ReleaseOutcome)],
+    ) -> Result<(), Error> {
+        // A release does not depend on the configuration: the job may have been removed meanwhile.
+        let transactions = mirror.transactions_for(Version::default());
+        let pages: Vec<(u32, ReleaseOutcome, LedgerPage)> = shards
+            .iter()
+            .filter_map(|(shard, ended)| {
+                Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
+            })
+            .collect();
+        let parts = pages.iter().filter_map(|(shard, ended, page)| {
+            let HeldShard { version, claim_zxid, candidate, .. } = self.held.get(*shard)?;
+            let restore = match ended {
+                ReleaseOutcome::Withdrawn => still_cleared(mirror, candidate),
+                ReleaseOutcome::Done | ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
+                    ClearedMarks::default()
+                }
+            };
+            let (version, claim_zxid) = (*version, *claim_zxid);
+            let view = mirror.shard(*shard);
+            Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
+        });
+        let is_fenced = shards.iter().any(|(_, ended)| *ended == ReleaseOutcome::Fenced);
+        let steps = transactions.release(parts, is_fenced);
+        let committed = mirror.write(steps.ops()).await?;
+        for (shard, version) in steps.page_versions(&committed) {
+            let page = pages.iter().find(|(written, ..)| *written == shard);
+            let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
+            if let Some(held) = self.held.remove(shard)
+                && held.is_monitored
+                && !held.status.is_lost()
+            {
+                self.missed.note_run(shard, held.since..=mirror.context().clock.now());
+            }
+            mirror.pages().remember(shard, VersionedPage { page, version: Some(version) });
+        }
+        Ok(())
+    }
+
+    async fn release_alone(
+        &mut self,
+        mirror: &mut Mirror,
+        (shard, ended): (u32, ReleaseOutcome),
+    ) -> Result<(), Error> {
+        mirror.refresh().await?;
+        let error = match self.release_together(mirror, &[(shard, ended)]).await {
+            Ok(()) => return Ok(()),
+            Err(error @ Error::Operation { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        let Some(held) = self.held.get(shard) else { return Ok(()) };
+        let expected = page_after(held, ended);
+        let seen = mirror.reread_page(shard).await?;
+        if seen.page != expected {
+            tracing::warn!(job = %mirror.job().name, shard, %error, "claim lost before it was released");
+        } else if let Some(CachedNode::Read(running)) =
+            mirror.shard(shard).and_then(|view| view.running.clone())
+            && held.claim_zxid == running.created
+        {
+            // An earlier try wrote the page and its answer was lost, so the nodes are gone, too: wait until we see that.
+            mirror.sync().await?;
+        }
+        self.held.remove(shard);
+        Ok(())
+    }
+}
+
+/// After a run of a rotating shard: names the server whose turn is next.
+async fn name_next_server(mirror: &Mirror) -> Result<(), Error> {
+    let Some(server) = mirror.assignment().next_server() else { return Ok(()) };
+    let path = mirror.tree().next_instance_ip();
+    let mut ops = Vec::new();
+    if mirror.view().next_server.is_some() {
+        ops.push(Op::Delete { path: path.clone(), expected: ExpectedVersion::Any });
+    }
+    let session = mirror.context().session.id();
+    ops.push(Op::Create(Create::ephemeral(&path, server, session)));
+    match mirror.write(ops).await {
+        // Refused if another instance named one at the same time.
+        Ok(_) | Err(Error::Operation { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The ledger page of a held shard once its run has ended.
+fn page_after(held: &HeldShard, ended: ReleaseOutcome) -> LedgerPage {
+    match ended {
+        ReleaseOutcome::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
+        ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
+            LedgerPage { state: LedgerState::Failed, ..held.page.clone() }
+        }
+        ReleaseOutcome::Withdrawn => held.candidate.page.page.clone(),
+    }
+}

@@ -1,0 +1,34 @@
+//! What a member works with and what never changes while it lives.
+
+use std::sync::Arc;
+
+use futures_channel::mpsc as queue;
+
+use super::{busy_shards::BusyShards, handle::MemberEvent};
+use crate::{
+    coordination::{flaw::Flaws, sharding::CustomStrategies, tree::JobTree},
+    job::InstanceId,
+    registry::{Registry, Session},
+    runtime::{Clock, Randomness},
+};
+
+pub(super) struct Context {
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) randomness: Arc<dyn Randomness>,
+    pub(super) strategies: CustomStrategies,
+    pub(super) flaws: Flaws,
+    pub(super) own_id: InstanceId,
+    /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.
+    pub(super) session: Session,
+    pub(super) tree: JobTree,
+    pub(super) busy: BusyShards,
+    pub(super) news: queue::UnboundedSender<MemberEvent>,
+}
+
+impl Context {
+    /// Tells the owner of the member; an owner that no longer listens misses nothing that matters.
+    pub(super) fn tell(&self, news: MemberEvent) {
+        let _ = self.news.unbounded_send(news);
+    }
+}

@@ -1,0 +1,380 @@
+//! Leading: being elected, assigning the shards, stepping down.
+//!
+//! The leader assigns shards whenever instances, servers or the number of shards are not those of its last assignment, or `necessary` asks
+//! for it. It creates `processing` first; from then on no instance starts anything. What it sees after that write decides; the transaction
+//! that assigns checks that the instance still exists and that there is a leader. If the view changed meanwhile, it assigns again.
+
+use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+
+use super::{assignment::Assignment, context::Context, mirror::Mirror};
+use crate::{
+    coordination::{
+        latch,
+        sharding::{available_instances, plan},
+        tree::JobTree,
+    },
+    job::{InstanceId, Resharding},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
+    runtime::Monotonic,
+};
+
+/// How long a candidate queues for leadership before it looks again whether a leader is still needed.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Changes in one request. ZooKeeper accepts at most a megabyte.
+const BATCH: usize = 1_000;
+/// How long an instance that no longer leads may take to end an assignment that it has begun.
+const FOREIGN_ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub(super) struct Leadership {
+    /// The instances and the number of shards of our last assignment.
+    assigned_for: Option<(BTreeSet<String>, u32)>,
+    /// Shards that were to move and still ran.
+    moves_later: BTreeSet<u32>,
+    is_electing: bool,
+    /// We have created `processing` and do not know that it is gone.
+    is_assigning: bool,
+    /// While we lead: when the assignment of another instance has taken too long.
+    unblocks_at: Option<Monotonic>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeaderDuty {
+    /// An assignment does not end, and every instance waits for it.
+    Unblock,
+    Elect,
+    StepDown,
+    Assign,
+}
+
+impl Leadership {
+    /// Only the leader assigns. Another instance's assignment is one that it began when it led, and may never end: a Java leader whose job is
+    /// shut down in the middle of it leaves `processing` behind for as long as its process lives. Without `processing`, whatever it still
+    /// writes is refused.
+    pub(super) fn observe(&mut self, assignment: &Assignment<'_>, now: Monotonic) {
+        let is_foreign = assignment.view.processing
+            && !self.is_assigning
+            && assignment.is_leader() == Some(true);
+        self.unblocks_at =
+            is_foreign.then(|| self.unblocks_at.unwrap_or(now + FOREIGN_ASSIGNMENT_TIMEOUT));
+    }
+
+    /// Most urgent first. Pure.
+    pub(super) fn duties(&self, assignment: &Assignment<'_>, now: Monotonic) -> Vec<LeaderDuty> {
+        let mut duties = Vec::new();
+        let is_overdue = self.unblocks_at.is_some_and(|at| now >= at);
+        if assignment.view.processing && (self.is_assigning || is_overdue) {
+            duties.push(LeaderDuty::Unblock);
+        }
+        let (Some(is_enabled), Some(is_leader)) = (assignment.is_enabled(), assignment.is_leader())
+        else {
+            return duties;
+        };
+        if assignment.view.leader.is_none() && is_enabled && !self.is_electing {
+            duties.push(LeaderDuty::Elect);
+        }
+        if is_leader && !is_enabled {
+            duties.push(LeaderDuty::StepDown);
+        } else if is_leader && self.should_assign(assignment) {
+            duties.push(LeaderDuty::Assign);
+        }
+        duties
+    }
+
+    pub(super) fn next_duty_at(&self) -> Option<Monotonic> {
+        self.unblocks_at
+    }
+
+    fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
+        let Assignment { view, job, .. } = assignment;
+        let Some(candidates) = available_instances(view) else { return false };
+        if candidates.is_empty() {
+            return false;
+        }
+        let total = job.shards.get();
+        let is_complete = assignment.is_complete();
+        if job.resharding == Resharding::Static && is_complete {
+            return false;
+        }
+        let present: BTreeSet<String> =
+            candidates.into_iter().map(|candidate| candidate.id).collect();
+        let is_for_these = self
+            .assigned_for
+            .as_ref()
+            .is_some_and(|(instances, count)| *instances == present && *count == total);
+        let can_move = self
+            .moves_later
+            .iter()
+            .any(|shard| view.shards.get(shard).is_some_and(|shard| shard.running.is_none()));
+        let has_surplus = view.shards.range(total..).any(|(_, shard)| shard.running.is_none());
+        view.necessary
+            || !is_for_these
+            || !is_complete
+            || can_move
+            || assignment.has_absent_owners()
+            || has_surplus
+    }
+
+    /// Begins an election: the returned future queues in the latch that Java instances use, and has to be polled elsewhere, because
+    /// it waits for others. [`election_ended`](Self::election_ended) has to follow it.
+    pub(super) fn elect(&mut self, context: &Context) -> impl Future<Output = ()> + Send + 'static {
+        self.is_electing = true;
+        let registry = Arc::clone(&context.registry);
+        let (tree, own_id) = (context.tree.clone(), context.own_id.clone());
+        let (session, ticket) = (context.session.id(), context.randomness.bits());
+        async move {
+            if let Err(error) = run_election(&*registry, &tree, &own_id, session, ticket).await {
+                tracing::warn!(instance = %own_id, %error, "election failed");
+            }
+        }
+    }
+
+    pub(super) fn election_ended(&mut self) {
+        self.is_electing = false;
+    }
+
+    /// Assigns the shards; `false` if that has to wait until another assignment has ended.
+    pub(super) async fn assign(&mut self, mirror: &mut Mirror) -> Result<bool, Error> {
+        if mirror.view().processing {
+            return Ok(false);
+        }
+        let instance = Op::Check {
+            path: mirror.tree().instance(mirror.own_id()),
+            expected: ExpectedVersion::Any,
+        };
+        self.is_assigning = true;
+        match mirror.write(begin_assignment(mirror, instance.clone())).await {
+            Ok(_) => {}
+            Err(Error::Operation { .. }) => {
+                self.is_assigning = false;
+                return mirror.refresh().await.map(|()| true);
+            }
+            Err(error) => return Err(error),
+        }
+        // From here on no instance starts anything, and everything committed before is visible.
+        mirror.refresh().await?;
+        let leader = mirror.view().leader.clone();
+        let now_ms = mirror.context().clock.now().as_millisecond();
+        let planned = plan(mirror.view(), mirror.job(), &mirror.context().strategies, now_ms)
+            .filter(|_| mirror.assignment().is_leader() == Some(true));
+        let Some(planned) = planned else {
+            self.unblock(mirror).await?;
+            return Ok(false);
+        };
+        let leads = Op::Check { path: mirror.tree().leader(), expected: ExpectedVersion::Any };
+        match write_assignment(mirror, &[instance, leads], planned.ops).await {
+            Ok(()) => {
+                self.is_assigning = false;
+                tracing::info!(job = %mirror.job().name, instances = planned.instances.len(), shards = planned.owners.len(), "shards assigned");
+                self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
+                self.moves_later = planned.deferred;
+            }
+            Err(Error::Operation { index, cause }) => {
+                tracing::debug!(index, %cause, "tree changed during the assignment, assigning again");
+                self.unblock(mirror).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        mirror.refresh().await?;
+        if mirror.view().leader != leader {
+            self.request_assignment(mirror).await?;
+        }
+        Ok(true)
+    }
+
+    /// Another instance leads by now and may have assigned before us: it has to assign again.
+    async fn request_assignment(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        self.assigned_for = None;
+        let flag = Op::Create(Create::persistent(&mirror.tree().necessary(), ""));
+        match mirror.write(vec![flag]).await {
+            Ok(_) | Err(Error::Operation { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        mirror.refresh().await
+    }
+
+    /// Deletes `processing`: our own after an answer was lost, when every instance waits for us, or that of an instance that no longer leads.
+    pub(super) async fn unblock(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        if !self.is_assigning {
+            tracing::warn!(job = %mirror.job().name, "an instance that does not lead began an assignment and did not end it, assigning again");
+        }
+        let path = mirror.tree().processing();
+        match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => self.is_assigning = false,
+            Err(error) => return Err(error),
+        }
+        mirror.refresh().await
+    }
+
+    pub(super) async fn step_down(&self, mirror: &mut Mirror) -> Result<(), Error> {
+        if mirror.assignment().is_leader() == Some(true) {
+            let leader = mirror.tree().leader();
+            match mirror.context().registry.delete(&leader, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        mirror.refresh().await
+    }
+}
+
+/// Creates `necessary` together with `processing`: Java looks at `necessary` only, and waits while it exists.
+fn begin_assignment(mirror: &Mirror, instance: Op) -> Vec<Op> {
+    let mut ops = vec![instance];
+    if !mirror.view().necessary {
+        ops.push(Op::Create(Create::persistent(&mirror.tree().necessary(), "")));
+    }
+    let session = mirror.context().session.id();
+    ops.push(Op::Create(Create::ephemeral(&mirror.tree().processing(), "", session)));
+    ops
+}
+
+/// Writes the new owners. A job of many thousands of shards takes several requests; no instance starts anything before the last of them,
+/// which deletes `processing`, and a leader that comes after begins anew.
+async fn write_assignment(
+    mirror: &Mirror,
+    conditions: &[Op],
+    mut changes: Vec<Op>,
+) -> Result<(), Error> {
+    let last = changes.split_off(changes.len().saturating_sub(1) / BATCH * BATCH);
+    for batch in changes.chunks(BATCH) {
+        mirror.write(conditions.iter().chain(batch).cloned().collect()).await?;
+    }
+    let mut ops = conditions.to_vec();
+    ops.extend(last);
+    if mirror.view().necessary {
+        ops.push(Op::Delete { path: mirror.tree().necessary(), expected: ExpectedVersion::Any });
+    }
+    ops.push(Op::Delete { path: mirror.tree().processing(), expected: ExpectedVersion::Any });
+    mirror.write(ops).await.map(drop)
+}
+
+/// Queues for the latch and becomes the leader, unless there is one.
+async fn run_election(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    own_id: &InstanceId,
+    session: SessionId,
+    ticket: u128,
+) -> Result<(), Error> {
+    let turn = latch::acquire(registry, &tree.election_latch(), ticket, ELECTION_TIMEOUT).await?;
+    let Some(turn) = turn else { return Ok(()) };
+    let ops = vec![
+        turn.check(),
+        Op::Check { path: tree.instance(own_id), expected: ExpectedVersion::Any },
+        Op::Create(Create::ephemeral(&tree.leader(), own_id.to_string(), session)),
+    ];
+    let elected = registry.multi(ops).await;
+    turn.release(registry).await;
+    match elected {
+        Ok(_) => {
+            tracing::info!(instance = %own_id, "elected leader");
+            Ok(())
+        }
+        // Another instance leads, or ours has left.
+        Err(Error::Operation { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordination::{
+        member::test_view::{OTHER, TestView, US, at},
+        tree::ShardNode,
+    };
+
+    fn duties(leadership: &Leadership, test: &TestView) -> Vec<LeaderDuty> {
+        leadership.duties(&test.assignment(), at(0))
+    }
+
+    /// We lead, and have assigned both shards.
+    fn leading() -> (Leadership, TestView) {
+        let test = TestView::new(2, &[US, OTHER]).owners(&[US, OTHER]).with(JobTree::leader, US);
+        let instances = [US, OTHER].map(str::to_owned).into();
+        (Leadership { assigned_for: Some((instances, 2)), ..Leadership::default() }, test)
+    }
+
+    #[test]
+    fn instance_is_a_candidate_if_no_instance_leads_and_it_is_enabled() {
+        let test = TestView::new(1, &[US]);
+        let mut leadership = Leadership::default();
+        assert_eq!(duties(&leadership, &test), [LeaderDuty::Elect]);
+
+        leadership.is_electing = true;
+        assert_eq!(duties(&leadership, &test), []);
+        leadership.election_ended();
+        let disabled = test.with(|tree| tree.server("10.0.0.1"), "DISABLED");
+        assert_eq!(duties(&leadership, &disabled), []);
+    }
+
+    #[test]
+    fn leader_steps_down_once_its_server_is_disabled() {
+        let (leadership, test) = leading();
+        let test = test.with(|tree| tree.server("10.0.0.1"), "DISABLED");
+
+        assert_eq!(duties(&leadership, &test), [LeaderDuty::StepDown]);
+    }
+
+    #[test]
+    fn leader_assigns_if_anything_differs_from_its_last_assignment() {
+        let (leadership, test) = leading();
+        assert_eq!(duties(&leadership, &test), []);
+
+        let changed = [
+            leading().1.with(JobTree::necessary, ""),
+            leading().1.without(|tree| tree.instance(OTHER)),
+            leading().1.job(|job| job.shards(3)),
+            leading().1.part(2, ShardNode::Root, ""),
+        ];
+        for test in changed {
+            assert_eq!(duties(&leadership, &test), [LeaderDuty::Assign]);
+        }
+        assert_eq!(duties(&Leadership::default(), &test), [LeaderDuty::Assign], "a new leader");
+    }
+
+    #[test]
+    fn shard_that_was_to_move_is_reassigned_once_its_run_has_ended() {
+        let (leadership, test) = leading();
+        let leadership = Leadership { moves_later: BTreeSet::from([0]), ..leadership };
+        let running = test.part(0, ShardNode::Running, US);
+        assert_eq!(duties(&leadership, &running), []);
+
+        let ended = running.without(|tree| tree.shard(0, ShardNode::Running));
+        assert_eq!(duties(&leadership, &ended), [LeaderDuty::Assign]);
+    }
+
+    #[test]
+    fn static_sharding_is_never_reassigned() {
+        let (leadership, test) = leading();
+        let mut test = test.with(JobTree::necessary, "").without(|tree| tree.instance(OTHER));
+        test.job.resharding = Resharding::Static;
+
+        assert_eq!(duties(&leadership, &test), []);
+    }
+
+    #[test]
+    fn own_assignment_without_an_answer_is_ended_at_once() {
+        let (leadership, test) = leading();
+        let mut leadership = Leadership { is_assigning: true, ..leadership };
+        let test = test.with(JobTree::processing, "");
+        leadership.observe(&test.assignment(), at(0));
+
+        assert_eq!(duties(&leadership, &test), [LeaderDuty::Unblock]);
+    }
+
+    #[test]
+    fn assignment_of_a_former_leader_is_ended_after_a_timeout() {
+        let (mut leadership, test) = leading();
+        let test = test.with(JobTree::processing, "");
+        leadership.observe(&test.assignment(), at(5));
+        leadership.observe(&test.assignment(), at(14));
+
+        assert_eq!(leadership.next_duty_at(), Some(at(15)));
+        assert_eq!(leadership.duties(&test.assignment(), at(14)), []);
+        assert_eq!(leadership.duties(&test.assignment(), at(15)), [LeaderDuty::Unblock]);
+        leadership.observe(&leading().1.assignment(), at(15));
+        assert_eq!(leadership.next_duty_at(), None);
+    }
+}

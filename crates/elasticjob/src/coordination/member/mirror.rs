@@ -1,0 +1,310 @@
+//! The member's copy of its job: the tree, the configuration, and the ledger pages it has read.
+//!
+//! One watch feeds it. The copy is current as of the member's own last write, once [`Mirror::refresh`] has returned: on one connection every
+//! change committed before a write is delivered before the write is answered. So an act writes, refreshes, and decides again from what it sees.
+//!
+//! The mirror decides nothing. A few changes matter beyond the state they lead to, because that state does not show what happened in
+//! between; [`Mirror::take_observations`] hands them to [`Recovery`](super::recovery::Recovery).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures_util::future::join_all;
+use tokio::sync::Mutex;
+
+use super::{
+    assignment::Assignment, busy_shards::BusyGuard, context::Context, handle::MemberEvent,
+    ledger_pages::LedgerPages,
+};
+use crate::{
+    coordination::{
+        claim::TransactionBuilder,
+        ledger::VersionedPage,
+        tree::{JobTree, ShardNode, TreeNode},
+        view::{CachedNode, Document, ShardView, View},
+    },
+    job::{InstanceId, Job},
+    registry::{Committed, Error, Event, Op, Path, Version, Watch},
+    runtime::Monotonic,
+};
+
+pub(super) struct Mirror {
+    context: Context,
+    /// Never locked: the mutex makes references to the mirror `Send`, which a watch alone is not.
+    watch: Mutex<Watch>,
+    view: View,
+    /// Number of events applied so far.
+    changes: u64,
+    observations: Vec<Observation>,
+    job: Arc<Job>,
+    /// The configuration document `job` was read from, or a newer one that could not be read.
+    config: Option<Document>,
+    pages: LedgerPages,
+}
+
+/// A change whose history matters and cannot be derived from the view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Observation {
+    /// There was a gap in the watch: earlier observations no longer count.
+    SnapshotBegan,
+    /// The snapshot after a gap is complete. These shards are flagged for failover and running.
+    SnapshotComplete {
+        running: BTreeSet<u32>,
+    },
+    /// An instance node was deleted. If it is a Java instance: the shards it was running.
+    InstanceGone {
+        id: String,
+        java_ran: Option<BTreeSet<u32>>,
+        at: Monotonic,
+    },
+    InstanceSeen {
+        id: String,
+        at: Monotonic,
+    },
+    /// A shard that is flagged for failover started to run.
+    RanWhileFlagged(u32),
+    Flagged {
+        shard: u32,
+        at: Monotonic,
+    },
+    Unflagged(u32),
+}
+
+impl Mirror {
+    pub(super) fn new(context: Context, watch: Watch, job: Job) -> Self {
+        Self {
+            view: View::new(context.tree.clone()),
+            context,
+            watch: Mutex::new(watch),
+            changes: 0,
+            observations: Vec::new(),
+            job: Arc::new(job),
+            config: None,
+            pages: LedgerPages::default(),
+        }
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(super) fn shard(&self, shard: u32) -> Option<&ShardView> {
+        self.view.shards.get(&shard)
+    }
+
+    pub(super) fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    pub(super) fn tree(&self) -> &JobTree {
+        &self.context.tree
+    }
+
+    pub(super) fn own_id(&self) -> &InstanceId {
+        &self.context.own_id
+    }
+
+    pub(super) fn now(&self) -> Monotonic {
+        self.context.clock.monotonic()
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(super) fn assignment(&self) -> Assignment<'_> {
+        Assignment { view: &self.view, job: &self.job, own_id: &self.context.own_id }
+    }
+
+    /// Waits for the next change and applies it; `false` once the registry is closed. Cancel safe.
+    pub(super) async fn next_change(&mut self) -> bool {
+        match self.watch.get_mut().next().await {
+            Some(event) => {
+                self.apply(&event);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Applies every change the watch has delivered and reads what has to be read: view and job are then current as of the last own write.
+    pub(super) async fn refresh(&mut self) -> Result<(), Error> {
+        loop {
+            while let Some(event) = self.watch.get_mut().try_next() {
+                self.apply(&event);
+            }
+            let dirty = self.view.dirty_paths();
+            if dirty.is_empty() || !self.view.is_current() {
+                self.update_job();
+                return Ok(());
+            }
+            self.read(&dirty).await?;
+        }
+    }
+
+    /// Discards the view and takes a new snapshot.
+    pub(super) async fn reload(&mut self) -> Result<(), Error> {
+        *self.watch.get_mut() = self.context.registry.watch(self.context.tree.root()).await?;
+        while let Some(event) = self.watch.get_mut().next().await {
+            let is_complete = event == Event::InitDone;
+            self.apply(&event);
+            if is_complete {
+                break;
+            }
+        }
+        self.refresh().await
+    }
+
+    pub(super) async fn read(&mut self, paths: &[Path]) -> Result<(), Error> {
+        let nodes = join_all(paths.iter().map(|path| self.context.registry.get(path))).await;
+        for (path, node) in paths.iter().zip(nodes) {
+            self.view.record_read(path, node?);
+        }
+        Ok(())
+    }
+
+    /// Takes over the stored configuration if it has changed, and tells the owner.
+    fn update_job(&mut self) {
+        let Some(document) = self.view.config.as_ref().and_then(CachedNode::document) else {
+            return;
+        };
+        if self.config.as_ref() == Some(document) {
+            return;
+        }
+        self.config = Some(document.clone());
+        match Job::read(&self.job.name, &document.data) {
+            Ok(job) if job == *self.job => {}
+            Ok(job) => {
+                self.job = Arc::new(job);
+                self.context.tell(MemberEvent::Configured(Arc::clone(&self.job)));
+            }
+            Err(error) => {
+                tracing::error!(job = %self.job.name, %error, "new configuration is unreadable, keeping the previous one");
+                self.context.tell(MemberEvent::Unreadable(error.to_string()));
+            }
+        }
+    }
+
+    pub(super) async fn write(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        self.context.registry.multi(ops).await
+    }
+
+    /// Returns once everything that was committed before is visible to [`refresh`](Self::refresh).
+    pub(super) async fn sync(&self) -> Result<(), Error> {
+        self.context.registry.sync().await
+    }
+
+    /// See [`View::expect_echo`].
+    pub(super) fn expect_echo(&mut self, path: Path, document: Document) {
+        self.view.expect_echo(path, document);
+    }
+
+    /// The registry has answered that there is nothing at this path.
+    pub(super) fn learn_absent(&mut self, path: &Path) {
+        self.view.record_read(path, None);
+    }
+
+    /// Whether this instance is alive: it is a member of the job, or its process still exists.
+    pub(super) async fn is_alive(&self, id: &InstanceId) -> Result<bool, Error> {
+        if self.view.instances.contains_key(id.as_str()) {
+            return Ok(true);
+        }
+        let process = self.context.tree.process(id);
+        Ok(!id.is_java() && self.context.registry.exists(&process).await?.is_some())
+    }
+
+    /// Builds transactions that depend on the current configuration; `None` while it is unread.
+    pub(super) fn transactions(&self) -> Option<TransactionBuilder<'_>> {
+        Some(self.transactions_for(self.view.config.as_ref()?.document()?.version))
+    }
+
+    pub(super) fn transactions_for(&self, config_version: Version) -> TransactionBuilder<'_> {
+        TransactionBuilder {
+            tree: &self.context.tree,
+            instance: &self.context.own_id,
+            session: self.context.session.id(),
+            config_version,
+            monitor: self.job.monitor,
+            failover: self.job.failover,
+        }
+    }
+
+    /// Keeps this process from claiming these shards again.
+    pub(super) fn occupy(&self, shards: impl Iterator<Item = u32>) -> Arc<BusyGuard> {
+        Arc::new(self.context.busy.occupy(shards.collect()))
+    }
+
+    pub(super) fn pages(&mut self) -> &mut LedgerPages {
+        &mut self.pages
+    }
+
+    /// The ledger page of a shard, read if it is not known.
+    pub(super) async fn page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
+        self.fetch_pages(&[shard]).await?;
+        Ok(self.pages.get(shard))
+    }
+
+    /// The ledger page of a shard, read again.
+    pub(super) async fn reread_page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
+        self.pages.forget(shard);
+        self.page(shard).await
+    }
+
+    pub(super) async fn fetch_pages(&mut self, shards: &[u32]) -> Result<(), Error> {
+        let Self { context, pages, view, job, .. } = self;
+        pages.fetch(context, view, job, shards).await
+    }
+
+    pub(super) fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.changes += 1;
+        let place = self.view.apply(event);
+        let at = self.context.clock.monotonic();
+        let observation = match (event, place) {
+            (Event::Init, _) => Observation::SnapshotBegan,
+            (Event::InitDone, _) => {
+                let is_running = |shard: &&u32| {
+                    self.view.shards.get(shard).is_some_and(|view| view.running.is_some())
+                };
+                let running = self.view.failover_items.iter().filter(is_running).copied();
+                Observation::SnapshotComplete { running: running.collect() }
+            }
+            (Event::Delete { .. }, Some(TreeNode::Instance(id))) => {
+                Observation::InstanceGone { java_ran: self.ran_by_java(&id), id, at }
+            }
+            (Event::Apply { .. }, Some(TreeNode::Instance(id))) => {
+                Observation::InstanceSeen { id, at }
+            }
+            (Event::Apply { .. }, Some(TreeNode::Shard(shard, ShardNode::Running)))
+                if self.view.failover_items.contains(&shard) =>
+            {
+                Observation::RanWhileFlagged(shard)
+            }
+            (Event::Delete { .. }, Some(TreeNode::FailoverItem(shard))) => {
+                Observation::Unflagged(shard)
+            }
+            (_, Some(TreeNode::FailoverItem(shard))) => Observation::Flagged { shard, at },
+            _ => return,
+        };
+        self.observations.push(observation);
+    }
+
+    /// The shards that the owner `id`, if it is a Java instance, is running.
+    fn ran_by_java(&self, id: &str) -> Option<BTreeSet<u32>> {
+        if !id.parse().is_ok_and(|id: InstanceId| id.is_java()) {
+            return None;
+        }
+        let shards = self.view.shards.iter();
+        let ran = shards.filter(|(_, view)| {
+            let is_owner = view.owner.as_ref().and_then(CachedNode::text) == Some(id);
+            is_owner && view.running.is_some() && view.failovering.is_none()
+        });
+        Some(ran.map(|(shard, _)| *shard).collect())
+    }
+}
