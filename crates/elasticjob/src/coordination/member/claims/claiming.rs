@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn request_without_candidates_is_busy_before_it_waits() {
-        let choice = |must_wait, is_busy| Choice { is_busy, must_wait, ..Choice::default() };
+        let choice = |is_busy, must_wait| Choice { must_wait, is_busy, ..Choice::default() };
         let answer = |choice: Choice| match choice.without_candidates() {
             Progress::Refused(refused) => refused.to_string(),
             Progress::Claimed(_) => "claimed".to_owned(),
