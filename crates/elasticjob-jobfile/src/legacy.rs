@@ -42,7 +42,7 @@ pub(super) fn add(
         Err(error) => {
             let key = error.key.map(|key| format!("{key}: ")).unwrap_or_default();
             let message = format!("job {name}: {key}{}", error.problem);
-            return report(Problem { message, hint: error.hint });
+            return report(Problem { message, hint: error.hint.map(String::from) });
         }
     };
     let kind = match (legacy.kind, legacy.class) {

@@ -60,13 +60,13 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
     let lower = value.to_lowercase();
     let invalid = |text: String, hint: &str| Err(Problem::invalid("search", text).with_hint(hint));
     Ok(match key {
-        "status" => match status(value) {
-            Some(status) => Predicate::Status(status),
-            None => {
+        "status" => {
+            let Some(status) = status(value) else {
                 let hint = "OK, DISABLED, CRASHED, SHARDING_FLAG";
                 return invalid(format!("{value:?} is not a status"), hint);
-            }
-        },
+            };
+            Predicate::Status(status)
+        }
         "label" => Predicate::Label(lower),
         "handler" => Predicate::Handler(lower),
         "server" => Predicate::Server(value.to_owned()),

@@ -119,7 +119,7 @@ impl From<Error> for AdminError {
 
 impl From<InvalidValue> for AdminError {
     fn from(error: InvalidValue) -> Self {
-        let hint = error.hint.clone().unwrap_or_else(|| "correct it".to_owned());
+        let hint = error.hint.clone().map_or_else(|| "correct it".to_owned(), String::from);
         Self::Invalid { problem: error.to_string(), hint }
     }
 }

@@ -304,7 +304,7 @@ pub struct LastRun {
     pub since: Option<Timestamp>,
 }
 
-/// LedgerState of the newest run of a shard.
+/// State of the newest run of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

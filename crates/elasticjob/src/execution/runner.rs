@@ -43,7 +43,8 @@ impl Runner {
 
     /// Runs shards on this executor, with its limit.
     pub fn on(context: AttemptContext, executor: Arc<dyn Executor>) -> Self {
-        Self { executor: Some(Arc::clone(&executor)), ..Self::new(context, executor.limit()) }
+        let runner = Self::new(context, executor.limit());
+        Self { executor: Some(executor), ..runner }
     }
 
     /// Runs these shards and returns their outcomes in the order of `shards`. Without a handler, all of them fail with the failure that

@@ -14,7 +14,7 @@ pub struct InvalidValue {
     pub text: String,
     /// What is wrong with the text, and what would be valid.
     pub problem: String,
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
 }
 
 impl InvalidValue {
@@ -27,7 +27,7 @@ impl InvalidValue {
     }
 
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(hint.into().into()), ..self }
     }
 }
 
@@ -49,12 +49,12 @@ pub struct UnreadableDocument {
     /// The key; nested keys are joined with dots: `props.elasticjob.timeout`.
     pub key: Option<String>,
     pub problem: String,
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
 }
 
 impl UnreadableDocument {
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(hint.into().into()), ..self }
     }
 }
 

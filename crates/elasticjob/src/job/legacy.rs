@@ -3,8 +3,6 @@
 //! This library cannot share a job with 2.1.5, so these documents are only read, for import. Java class names become type names where
 //! there is one; settings without a counterpart are listed and dropped.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value};
 
 use super::{
@@ -231,7 +229,7 @@ impl Reader<'_> {
     }
 
     fn parse_error(&self, key: &str, error: &impl Hint) -> UnreadableDocument {
-        let hint = error.hint().map(Cow::into_owned);
+        let hint = error.hint().map(|hint| hint.into_owned().into());
         UnreadableDocument { hint, ..self.error(Some(key), error.to_string()) }
     }
 }

@@ -296,7 +296,7 @@ impl Reader<'_> {
             Access::Parsed { read, .. } => {
                 let text = self.text(value)?;
                 read(job, text.as_deref()).map_err(|problem| UnreadableDocument {
-                    hint: problem.hint,
+                    hint: problem.hint.map(Into::into),
                     ..self.error(problem.message)
                 })?;
             }

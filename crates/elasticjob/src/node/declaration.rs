@@ -53,7 +53,9 @@ mod collected {
         fn build(&self) -> Result<NodeJob, NodeError> {
             match (self.job)() {
                 Ok(job) => Ok(job.declared_at(self.place)),
-                Err(invalid) => Err(NodeError::Declaration { location: self.place, invalid }),
+                Err(invalid) => {
+                    Err(NodeError::Declaration { location: self.place, invalid: Box::new(invalid) })
+                }
             }
         }
     }

@@ -36,7 +36,7 @@ pub enum NodeError {
     Invalid(#[from] InvalidValue),
     /// A value in `#[elasticjob::job(...)]` is invalid.
     #[error("{location}: {invalid}")]
-    Declaration { location: SourceLocation, invalid: InvalidValue },
+    Declaration { location: SourceLocation, invalid: Box<InvalidValue> },
     /// This machine has no address under which other instances can know it.
     #[error("cannot determine this machine's IPv4 address: {reason}")]
     Address { reason: String },
@@ -69,7 +69,8 @@ impl Hint for NodeError {
             Self::DuplicateJob { .. } => {
                 "a node runs each job once, with as many shards as it needs"
             }
-            Self::Invalid(invalid) | Self::Declaration { invalid, .. } => return invalid.hint(),
+            Self::Invalid(invalid) => return invalid.hint(),
+            Self::Declaration { invalid, .. } => return invalid.hint(),
             Self::Address { .. } => "set ELASTICJOB_ADDRESS, or Node::address",
             Self::Signals(_) => return None,
         };

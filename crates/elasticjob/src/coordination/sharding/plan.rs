@@ -110,7 +110,7 @@ fn changes(
             None => ops.push(Op::Create(Create::persistent(&path, data))),
             Some(before) if before == owner => {}
             Some(_) => {
-                ops.push(Op::Set { path, data: data.into(), expected: ExpectedVersion::Any })
+                ops.push(Op::Set { path, data: data.into(), expected: ExpectedVersion::Any });
             }
         }
     }

@@ -41,7 +41,7 @@ pub struct AlertChannels {
     pub http_client: Arc<HttpClient>,
     /// Root certificates (PEM) trusted for mail servers, in addition to those of the system.
     pub mail_roots: Vec<u8>,
-    /// AlertChannels that the program provides, by the alert type that selects them.
+    /// Channels that the program provides, by the alert type that selects them.
     pub named: HashMap<String, Arc<dyn AlertChannel>>,
 }
 
