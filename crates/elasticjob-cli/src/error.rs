@@ -181,7 +181,7 @@ impl From<NodeError> for Error {
             NodeError::Join(error) => {
                 let code = match &error {
                     JoinError::Registry { source, .. } => code_of(source),
-                    JoinError::Conflict(_) | JoinError::Restless { .. } => Code::Conflict,
+                    JoinError::Conflict(_) | JoinError::Contended { .. } => Code::Conflict,
                     JoinError::Unreadable(_) => Code::Refused,
                     _ => Code::Internal,
                 };
