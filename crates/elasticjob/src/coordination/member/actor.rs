@@ -257,7 +257,7 @@ impl Actor {
         for trigger in self.triggers.taken() {
             match trigger {
                 InstanceRequest::Run(ask) => {
-                    self.mirror.context().tell(MemberEvent::Triggered(Box::new(ask)))
+                    self.mirror.context().tell(MemberEvent::Triggered(Box::new(ask)));
                 }
                 InstanceRequest::Cancel(shards) => self.claims.cancel(&shards),
             }

@@ -51,7 +51,7 @@ impl BusyChanges {
     /// Waits until shards have become busy or free since [`shards`](Self::shards). Cancel safe.
     pub(super) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

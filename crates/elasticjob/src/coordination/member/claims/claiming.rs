@@ -52,7 +52,8 @@ pub(super) enum Lateness {
 }
 
 enum Progress {
-    Answer(Result<ShardClaim, ClaimError>),
+    Claimed(Box<ShardClaim>),
+    Refused(ClaimError),
     /// Shards are being assigned, or another instance still runs them: try again.
     Wait,
 }
@@ -74,9 +75,9 @@ impl Choice {
     /// What follows if no shard can be claimed now.
     fn without_candidates(&self) -> Progress {
         match (self.is_busy, self.must_wait) {
-            (true, _) => Progress::Answer(Err(ClaimError::Busy)),
+            (true, _) => Progress::Refused(ClaimError::Busy),
             (false, true) => Progress::Wait,
-            (false, false) => Progress::Answer(Err(ClaimError::NothingToRun)),
+            (false, false) => Progress::Refused(ClaimError::NothingToRun),
         }
     }
 }
@@ -98,7 +99,8 @@ impl ShardClaims {
     ) {
         let is_late = mirror.now() >= waiting.until && lateness == Lateness::Refused;
         let answer = match self.try_claim(mirror, &waiting.request).await {
-            Ok(Progress::Answer(answer)) => answer,
+            Ok(Progress::Claimed(claim)) => Ok(*claim),
+            Ok(Progress::Refused(error)) => Err(error),
             Ok(Progress::Wait) if is_late => Err(ClaimError::Resharding),
             Ok(Progress::Wait) => return self.waiting.push(waiting),
             Err(error) => Err(error.into()),
@@ -120,7 +122,7 @@ impl ShardClaims {
         let skips_claim = mirror.context().flaws.has(Flaw::SkipClaim);
         if skips_claim && !choice.candidates.is_empty() && mirror.transactions().is_some() {
             mirror.sync().await?;
-            return Ok(Progress::Answer(Ok(unclaimed(mirror, request, &choice.candidates))));
+            return Ok(Progress::Claimed(Box::new(unclaimed(mirror, request, &choice.candidates))));
         }
         let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
             return Ok(choice.without_candidates());
@@ -139,7 +141,7 @@ impl ShardClaims {
         }
         // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
         if assignment.is_enabled() == Some(false) {
-            return Some(Progress::Answer(Err(ClaimError::NothingToRun)));
+            return Some(Progress::Refused(ClaimError::NothingToRun));
         }
         if !assignment.is_settled() || !self.unresolved.is_empty() {
             return Some(Progress::Wait);
@@ -156,7 +158,7 @@ impl ShardClaims {
             mark_for_newcomers(mirror, &request.fire, &self.missed).await?;
         }
         let free = self.free(&mirror.assignment());
-        let mut unavailable = self.unavailable(&mirror.assignment(), &free);
+        let mut unavailable = Self::unavailable(&mirror.assignment(), &free);
         if request.why == ClaimReason::Due {
             mark_taken_over(mirror, &request.fire, &unavailable, &self.held).await?;
         }
@@ -275,7 +277,7 @@ impl ShardClaims {
             return Ok(Progress::Wait);
         }
         let busy = mirror.occupy(kept.iter().map(|shard| shard.item));
-        Ok(Progress::Answer(Ok(ShardClaim { shards: kept, busy, ..claimed })))
+        Ok(Progress::Claimed(Box::new(ShardClaim { shards: kept, busy, ..claimed })))
     }
 
     fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
@@ -286,7 +288,7 @@ impl ShardClaims {
     }
 
     /// Shards assigned to us that may run and are not free: another instance has taken them over, or we hold them.
-    fn unavailable(&self, assignment: &Assignment<'_>, free: &[u32]) -> BTreeSet<u32> {
+    fn unavailable(assignment: &Assignment<'_>, free: &[u32]) -> BTreeSet<u32> {
         let mut assigned = assignment.assigned();
         assigned.retain(|shard| {
             !free.contains(shard)
@@ -392,8 +394,8 @@ mod tests {
 
     fn progress(claims: &ShardClaims, test: &TestView, why: &ClaimReason) -> Option<&'static str> {
         match claims.cannot_claim_yet(&test.assignment(), why)? {
-            Progress::Answer(Err(ClaimError::NothingToRun)) => Some("nothing"),
-            Progress::Answer(_) => Some("another answer"),
+            Progress::Refused(ClaimError::NothingToRun) => Some("nothing"),
+            Progress::Claimed(_) | Progress::Refused(_) => Some("another answer"),
             Progress::Wait => Some("wait"),
         }
     }
@@ -433,10 +435,10 @@ mod tests {
 
     #[test]
     fn request_without_candidates_is_busy_before_it_waits() {
-        let choice = |is_busy, must_wait| Choice { is_busy, must_wait, ..Choice::default() };
+        let choice = |must_wait, is_busy| Choice { is_busy, must_wait, ..Choice::default() };
         let answer = |choice: Choice| match choice.without_candidates() {
-            Progress::Answer(Err(refused)) => refused.to_string(),
-            Progress::Answer(Ok(_)) => "claimed".to_owned(),
+            Progress::Refused(refused) => refused.to_string(),
+            Progress::Claimed(_) => "claimed".to_owned(),
             Progress::Wait => "wait".to_owned(),
         };
 
