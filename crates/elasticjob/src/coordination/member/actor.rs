@@ -160,7 +160,11 @@ impl Actor {
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Claim { request, reply } => {
-                self.claims.claim(&mut self.mirror, request, reply).await;
+                if self.has_leader_duties().await {
+                    self.claims.wait(&self.mirror, request, reply);
+                } else {
+                    self.claims.claim(&mut self.mirror, request, reply).await;
+                }
             }
             Command::TakeOver { cancel } => self.recovery.start_taking_over(cancel),
             Command::StopTakingOver { reply } => {
@@ -179,6 +183,13 @@ impl Actor {
             }
             Command::Leave { .. } => {}
         }
+    }
+
+    /// Whether this instance has to assign shards, or to stand for election, before a claim makes sense: the next pass does that first.
+    async fn has_leader_duties(&mut self) -> bool {
+        let is_current = self.mirror.refresh().await.is_ok() && self.mirror.view().is_current();
+        is_current
+            && !self.leadership.duties(&self.mirror.assignment(), self.mirror.now()).is_empty()
     }
 
     /// Does what there is to do, until there is nothing more or it has to wait; `false` if there may be more.

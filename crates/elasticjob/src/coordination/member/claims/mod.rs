@@ -85,6 +85,17 @@ impl ShardClaims {
         self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
     }
 
+    /// Lets a request wait without trying it now.
+    pub(super) fn wait(
+        &mut self,
+        mirror: &Mirror,
+        request: ClaimRequest,
+        reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
+    ) {
+        let until = mirror.now() + request.max_wait;
+        self.waiting.push(WaitingClaim { request, until, reply });
+    }
+
     /// Answers every waiting claim with a refusal.
     pub(super) fn refuse_waiting(&mut self, refusal: impl Fn() -> ClaimError) {
         for waiting in std::mem::take(&mut self.waiting) {
