@@ -78,7 +78,8 @@ cron-java: ## compare CASES random expressions (default 100,000) with the real Q
 	@scripts/build-java-driver.sh
 	CASES=$(CASES) SEED=$(SEED) $(CARGO) test -p interop --test cron -- --include-ignored --nocapture
 
-lint: ## formatting, clippy and rustdoc, warnings are errors
+lint: ## formatting, words, clippy and rustdoc, warnings are errors
+	scripts/check-words.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p tinykeeper --no-default-features -- -D warnings

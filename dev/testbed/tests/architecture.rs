@@ -40,16 +40,28 @@ const CRATES: &[Crate] = &[
         src: "crates/elasticjob/src",
         modules: &[
             ("runtime", &[]),
-            ("job", &["runtime", "schedule"]),
-            ("registry", &["runtime"]),
-            ("coordination", &["runtime", "schedule", "job", "registry"]),
-            ("execution", &["runtime", "job"]),
-            ("history", &["runtime", "job"]),
+            ("job", &["problem", "runtime", "schedule"]),
+            ("registry", &["problem", "runtime"]),
+            ("coordination", &["problem", "runtime", "schedule", "job", "registry"]),
+            ("execution", &["problem", "runtime", "job"]),
+            ("history", &["problem", "runtime", "job"]),
             (
                 "node",
-                &["runtime", "schedule", "job", "registry", "coordination", "execution", "history"],
+                &[
+                    "problem",
+                    "runtime",
+                    "schedule",
+                    "job",
+                    "registry",
+                    "coordination",
+                    "execution",
+                    "history",
+                ],
             ),
-            ("admin", &["runtime", "schedule", "job", "registry", "coordination", "history"]),
+            (
+                "admin",
+                &["problem", "runtime", "schedule", "job", "registry", "coordination", "history"],
+            ),
             (
                 "testing",
                 &[

@@ -73,7 +73,8 @@ async fn zookeeper_older_than_3_6_is_refused() {
         let output = elasticjob(&[&["run", "--registry", &url], more].concat());
 
         assert_eq!(output.code, Some(7), "{}", output.stderr);
-        let error = "the server does not support recursive watches\nhint: ZooKeeper 3.6 or newer is required\n";
+        let error =
+            "the server does not support recursive watches: ZooKeeper 3.6 or newer is required\n";
         assert!(output.stderr.contains(error), "{}", output.stderr);
     }
 }

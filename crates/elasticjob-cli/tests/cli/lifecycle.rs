@@ -20,7 +20,7 @@ async fn job_can_be_disabled_and_enabled() {
         "job settle is disabled; servers changed: 10.0.0.7; configuration updated, so that new servers follow it\n"
     );
     assert_eq!(status, "DISABLED");
-    assert_eq!(again, json!({ "servers": [], "config": { "outcome": "same" } }));
+    assert_eq!(again, json!({ "servers": [], "config": { "outcome": "unchanged" } }));
     assert!(on.stderr.starts_with("job settle is enabled; "), "{}", on.stderr);
     assert!(scene.get("settle/config").await.unwrap().contains("disabled: false"));
     assert_eq!(scene.get("settle/servers/10.0.0.7").await.unwrap(), "ENABLED");

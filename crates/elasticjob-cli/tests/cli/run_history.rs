@@ -146,7 +146,7 @@ async fn jobs_run_although_the_disk_is_full() {
     assert!(counted[r#"elasticjob_history_spilled_total{sink="history"}"#] > 0.0, "{counted:?}");
     // The spill files are on the same disk.
     let line = process.wait_for_log("history cannot be spilled completely");
-    assert!(line.contains("history.db.waiting") && line.contains("hint: "), "{line}");
+    assert!(line.contains("history.db.waiting") && line.contains("free disk space"), "{line}");
     process.wait_for_log("shard ended");
 }
 

@@ -662,7 +662,7 @@ mod tests {
         assert_eq!(
             late.to_string(),
             "before the run: not all shards registered within 60s, missing: shards 1, 3; \
-             hint: does every instance of the job have this listener, and is none of them stuck?"
+             does every instance of the job have this listener, and is none of them stuck?"
         );
     }
 
