@@ -2,15 +2,14 @@
 //!
 //! Java reads `tracing.dataSource`, and without it Spring's `spring.datasource`.
 
-#[cfg(feature = "history")]
-use elasticjob::history::HistoryUrl;
 use elasticjob::history::from_jdbc;
+#[cfg(feature = "history")]
+use elasticjob::{history::HistoryUrl, problem::Problem};
 
 use super::{
     section::Reader,
     tree::{Node, Roots},
 };
-use elasticjob::problem::Problem;
 
 /// Reads the history URL.
 pub(super) fn read(reader: &mut Reader<'_>, roots: &Roots) {

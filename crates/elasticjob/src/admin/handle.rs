@@ -16,14 +16,14 @@ use crate::{
 /// Queries and changes the jobs of one namespace of one registry. Cheap to clone.
 ///
 /// ```
-/// use elasticjob::{Job, admin::{Admin, Change, Edit}, registry};
+/// use elasticjob::{Job, admin::{Admin, AdminError, ConfigChange, Edit}, registry};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let admin = Admin::new(registry::connect(&"memory:".parse()?).await?);
 ///
 /// let plan = admin.plan(Edit::new(Job::named("settle")?.cron("0 0 2 * * ?")?.shards(3))).await?;
-/// assert_eq!(plan.change, Change::New);
+/// assert_eq!(plan.change, ConfigChange::New);
 /// admin.apply(&plan).await?;
 ///
 /// let jobs = admin.jobs().await?;

@@ -25,7 +25,7 @@ const MAX_BATCH_BYTES: usize = 2 * 1024 * 1024;
 ///
 /// #[async_trait::async_trait]
 /// impl Sink for Bell {
-///     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+///     async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
 ///         Ok(println!("{} events", batch.len()))
 ///     }
 /// }
