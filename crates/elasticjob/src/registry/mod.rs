@@ -99,7 +99,7 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
         self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }
 
-    /// Executes all operations in one transaction or none. [`Error::Member`] says which operation was refused.
+    /// Executes all operations in one transaction or none. [`Error::Operation`] says which operation was refused.
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error>;
 
     /// A node with its data; `None` if it does not exist.

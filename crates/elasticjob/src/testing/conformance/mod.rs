@@ -1,6 +1,6 @@
 //! The guarantees of every registry, one named test for each.
 //!
-//! An adapter supplies a [`Ground`]: a server that several clients can join and whose connections a test can break. Each test works below its own
+//! An adapter supplies a [`TestServer`]: a server that several clients can join and whose connections a test can break. Each test works below its own
 //! path, so all tests can share one server.
 //!
 //! ```
@@ -65,7 +65,7 @@ async fn create_path(client: &TestClient, test: &str) -> Path {
 
 /// Generates the tests of an adapter in a module: `registry_conformance!(name, server)`.
 ///
-/// `server` is an expression for a [`Ground`](crate::testing::conformance::Ground). Each test evaluates it; it may await.
+/// `server` is an expression for a [`TestServer`](crate::testing::conformance::TestServer). Each test evaluates it; it may await.
 /// Attributes before the name (`#[ignore = "…"]`) go on every test.
 #[macro_export]
 macro_rules! registry_conformance {
