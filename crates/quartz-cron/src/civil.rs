@@ -7,7 +7,7 @@ pub(super) const DAY_SECONDS: i64 = 86_400;
 pub(super) struct LocalTime(pub i64);
 
 impl LocalTime {
-    /// The local time at a UTC second.
+    /// The local time at a UTC second; `offset` is seconds ahead of UTC, so it is positive in the east.
     pub(super) fn at(second: i64, offset: i64) -> Self {
         Self(second + offset)
     }

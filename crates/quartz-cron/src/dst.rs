@@ -12,7 +12,7 @@ use std::{fmt, str::FromStr};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dst {
-    /// No hour without fires, and no lost fires.
+    /// A clock change causes no silent hour in a schedule that is an interval, and drops no time of day.
     ///
     /// A schedule whose hours are `*` or have a step is an interval: it fires in both passes of a repeated hour and continues after a
     /// skipped one. Any other schedule is a set of times of day: a repeated one fires in the first pass only, a skipped one fires at the

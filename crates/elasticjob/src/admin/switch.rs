@@ -1,6 +1,6 @@
 //! Enables and disables jobs, servers and shards.
 //!
-//! Java ElasticJob disables a job only by disabling each of its servers, and a server that starts later is enabled again. So a job is disabled in two
+//! Java ElasticJob disables a job only by disabling each of its servers, and a server that starts later is enabled. So a job is disabled in two
 //! places: on every server, where running Java instances see it, and in the configuration, which instances that start later read and Rust instances
 //! obey at once.
 

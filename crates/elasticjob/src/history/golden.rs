@@ -12,7 +12,7 @@ use super::{
 };
 use crate::job::{Attempt, FencingToken, InstanceId, RunId, RunReason, TaskId};
 
-/// What the tests say went wrong: sentences of the library's own may change.
+/// Fixed messages, so that rewording the library's own messages does not change the golden files.
 pub(super) const FAILED: &str = "order 4711 not found";
 pub(super) const TIMED_OUT: &str = "took longer than 5s";
 pub(super) const CANCELLED: &str = "cancelled by ann";
@@ -65,7 +65,7 @@ fn ended(started: Arc<AttemptStarted>, number: i64, ending: Ending) -> Event {
     Event::Ended(AttemptEnded { started, at: later(number, 57), ending })
 }
 
-/// A run for every reason, every source and every end, and one that goes on; what was lost, missed, printed and cut.
+/// A run for every reason, source and outcome, one that is still running, and events of every other kind.
 pub(super) fn events() -> Vec<Event> {
     let reasons = successors(Some(RunReason::Due), |reason| match reason {
         RunReason::Due => Some(RunReason::Misfire),

@@ -29,7 +29,7 @@ pub enum SessionState {
     Connected(SessionId),
     /// The connection is broken; the session may still be alive. Trust it until its deadline, start nothing new.
     Suspended(SessionId),
-    /// The registry ended the session: its ephemeral nodes are gone.
+    /// The registry reported that the session has ended (a passed deadline alone is not enough): its ephemeral nodes are gone.
     Lost(SessionId),
     /// A new session replaced the old one.
     Renewed { old: SessionId, new: SessionId },

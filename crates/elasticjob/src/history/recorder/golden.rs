@@ -7,8 +7,8 @@ use testbed::golden;
 use super::{spill::Spill, spill_line};
 use crate::history::{Ending, Event, golden::events};
 
-/// A sentence of the library's own may change.
-fn without_sentences(line: &str) -> String {
+/// Replaces the library's own message, which may be reworded.
+fn without_own_message(line: &str) -> String {
     let own = Ending::Fenced.message().unwrap();
     let (_, json) = line.split_once(' ').unwrap();
     let json = json.trim_end().replace(own, "a sentence");
@@ -16,11 +16,11 @@ fn without_sentences(line: &str) -> String {
 }
 
 #[test]
-fn events_wait_in_the_same_words() {
+fn spill_line_format_is_frozen() {
     let events = events();
 
     let written: String =
-        events.iter().map(|event| without_sentences(&spill_line::encode(event))).collect();
+        events.iter().map(|event| without_own_message(&spill_line::encode(event))).collect();
     let stored = golden!("history-spill.txt", written);
 
     let read: Vec<Option<Event>> =
