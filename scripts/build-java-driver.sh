@@ -8,7 +8,8 @@ output=$(mkdir -p "${CARGO_TARGET_DIR:-target}/interop" && cd "${CARGO_TARGET_DI
 # Nothing to do if nothing has changed since the last build.
 sum=$(find dev/interop/java -type f | LC_ALL=C sort | xargs cat | cksum)
 [ "$(cat "$output/built" 2>/dev/null)" != "$sum" ] || exit 0
-rm -f "$output/built"
+# Maven copies a resource only if it is newer than the copy, so the copy of another checkout would stay.
+rm -rf "$output/built" "$output/classes" "$output/old/classes"
 
 unreachable() { # <reason>
     line='######################################################################'
