@@ -321,7 +321,7 @@ impl RunContext {
         is_enough(self.clock.monotonic())
     }
 
-    /// A guard that lets a handler be polled while the session certainly lives and the claim still holds. The handler is told to end one margin
+    /// A guard that lets a handler be polled while the session certainly lives and the claim still holds. The handler is cancelled one margin
     /// earlier; a handler that does not end by then is not polled again.
     fn guard(
         &self,

@@ -1,4 +1,4 @@
-//! What the owner of a member is told about its shards, and what it has been told already. Pure.
+//! Decides which events about its shards a member sends to its owner, and remembers which it has sent. Pure.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) struct OwnShards {
     pub(super) misfired: BTreeSet<u32>,
 }
 
-/// What the owner has been told. It is told again once there is something new.
+/// The events that the member has sent to its owner. It sends another one only if something has changed.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
     told: OwnShards,

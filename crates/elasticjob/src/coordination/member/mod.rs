@@ -44,7 +44,7 @@
 //! * **A write gets no answer.** A claim is undone if it was committed, an assignment is ended, a release and the deletion of a trigger are
 //!   repeated. Nothing that depends on such a write happens before.
 //!
-//! The owner uses [`Member`] and [`ClaimHandle`] and is told [`MemberEvent`].
+//! The owner uses [`Member`] and [`ClaimHandle`] and receives [`MemberEvent`]s.
 
 mod actor;
 mod announcements;
