@@ -13,6 +13,19 @@ use crate::{
 use elasticjob::problem::{Hint, Problem};
 
 pub(crate) async fn several_processes_can_open_at_once(database: &TestDatabase) {
+    open_at_once(database).await;
+    assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
+}
+
+/// A race that few rounds lose: SQLite refuses to switch a file to WAL while another connection switches it.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_can_create_sqlite_file_at_once() {
+    for _ in 0..40 {
+        open_at_once(&TestDatabase::sqlite()).await;
+    }
+}
+
+async fn open_at_once(database: &TestDatabase) {
     let mut opening = JoinSet::new();
     for _ in 0..8 {
         let url = database.url();
@@ -22,7 +35,6 @@ pub(crate) async fn several_processes_can_open_at_once(database: &TestDatabase) 
     for result in opening.join_all().await {
         result.unwrap();
     }
-    assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
 }
 
 pub(crate) async fn reopening_changes_nothing(database: &TestDatabase) {

@@ -1,6 +1,11 @@
 //! A connection pool for any of the supported databases.
 
-use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
+use std::{
+    borrow::Cow,
+    fs,
+    os::unix::fs::DirBuilderExt,
+    time::{Duration, Instant},
+};
 
 use futures_util::TryStreamExt;
 #[cfg(feature = "history-mysql")]
@@ -8,7 +13,7 @@ use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 #[cfg(feature = "history-postgres")]
 use sqlx::postgres::{PgPool, PgPoolOptions};
 #[cfg(feature = "history-sqlite")]
-use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, SqlSafeStr};
 
 use super::{
@@ -25,6 +30,9 @@ use super::{
 const MAX_CONNECTIONS: u32 = 4;
 /// Limit for getting a connection. Meanwhile events wait in memory, where they would be lost with the process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two attempts to open an SQLite file that other processes are creating.
+#[cfg(feature = "history-sqlite")]
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Limit for one transaction or query. Without it, a server that accepts and never answers would block forever.
 const OPERATION_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -87,10 +95,11 @@ impl Database {
                 hint: "choose a folder that the process may write to".to_owned(),
             })?;
         }
+        let refused = |error| error::store_error(&display_name, &error);
         let pool = match &url.options {
             #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) => {
-                check_connection(&display_name, &**options).await?;
+                check_sqlite_connection(options).await.map_err(refused)?;
                 // Every connection to an in-memory database has a database of its own.
                 let connections = if url.file().is_some() { MAX_CONNECTIONS } else { 1 };
                 let pool = SqlitePoolOptions::new().max_connections(connections);
@@ -100,14 +109,14 @@ impl Database {
             }
             #[cfg(feature = "history-postgres")]
             Options::Postgres(options) => {
-                check_connection(&display_name, &**options).await?;
+                check_connection(&**options).await.map_err(refused)?;
                 let pool = PgPoolOptions::new().max_connections(MAX_CONNECTIONS);
                 let pool = pool.acquire_timeout(CONNECT_TIMEOUT);
                 Pool::Postgres(pool.connect_lazy_with((**options).clone()))
             }
             #[cfg(feature = "history-mysql")]
             Options::Mysql(options) => {
-                check_connection(&display_name, &**options).await?;
+                check_connection(&**options).await.map_err(refused)?;
                 let pool = MySqlPoolOptions::new().max_connections(MAX_CONNECTIONS);
                 // A transaction has to see what others committed before it locked a row; and batches may be large.
                 let pool = pool.after_connect(|connection, _| {
@@ -341,16 +350,28 @@ impl SchemaItem {
 }
 
 /// Connects once, because a pool would retry where no server listens.
-async fn check_connection<O>(display_name: &str, options: &O) -> Result<(), StoreError>
+async fn check_connection<O>(options: &O) -> Result<(), sqlx::Error>
 where
     O: ConnectOptions<Connection: Sized>,
 {
-    let connection = with_timeout(options.connect()).await;
-    let closed = match connection {
-        Ok(connection) => connection.close().await,
-        Err(error) => Err(error),
-    };
-    closed.map_err(|error| error::store_error(display_name, &error))
+    with_timeout(options.connect()).await?.close().await
+}
+
+/// Connects once, and retries while other processes create the same file.
+///
+/// Switching a new file to WAL needs an exclusive lock. SQLite refuses it at once, without waiting for its busy timeout, while another connection
+/// that is reading the file wants the same.
+#[cfg(feature = "history-sqlite")]
+async fn check_sqlite_connection(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    loop {
+        match check_connection(options).await {
+            Err(error) if error::is_busy(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Limits an operation to [`OPERATION_TIMEOUT`].

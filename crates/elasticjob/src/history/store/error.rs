@@ -107,6 +107,12 @@ pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     matches!(classify(error), ErrorClass::Conflict | ErrorClass::AutoIncrement)
 }
 
+/// Whether the database is locked by another connection.
+#[cfg(feature = "history-sqlite")]
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+    classify(error) == ErrorClass::Unavailable(BUSY)
+}
+
 /// Whether the data itself cannot be stored, so that other data could be.
 pub(super) fn is_invalid_data(error: &sqlx::Error) -> bool {
     matches!(classify(error), ErrorClass::InvalidData(_) | ErrorClass::UnsupportedCharacter)
