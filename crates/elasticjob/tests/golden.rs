@@ -21,7 +21,7 @@ use elasticjob::{
     Job, NodeJob, Shard,
     admin::{Admin, Edit, TriggerRequest},
     execution::{Execution, Failure, OnceListener},
-    job::{Failover, JobName, MaxTimeDiff, RunId, Strategy},
+    job::{Failover, JobName, MaxTimeDiff, RunId, ShardSelection, Strategy},
     node::RunningNode,
     registry::{Committed, Error, Kind, Namespace, Node, Op, Path, Registry, Session, Stat, Watch},
     runtime::Randomness,
@@ -288,7 +288,7 @@ async fn registry_writes_match_the_golden_file() {
     let ask = TriggerRequest {
         run: Some(RunId::triggered(7)),
         at: Some("2026-11-14T00:00:00Z".parse().unwrap()),
-        shards: BTreeSet::from([0]),
+        shards: ShardSelection::only([0]).unwrap(),
         parameter: Some("2026-11".to_owned()),
         by: Some("ann".to_owned()),
     };
@@ -300,7 +300,7 @@ async fn registry_writes_match_the_golden_file() {
     // A misfire, then a cancellation, then a failure.
     scenario.set_behaviour(Duration::from_secs(90), false);
     scenario.advance_to("12:03:15").await;
-    admin.cancel(&settle, &BTreeSet::new()).await.unwrap();
+    admin.cancel(&settle, &ShardSelection::All).await.unwrap();
     scenario.set_behaviour(Duration::ZERO, true);
     scenario.advance_to("12:05:30").await;
 

@@ -92,7 +92,7 @@ async fn misfires_during_a_run_are_compensated_once_right_after() {
     let _node = node(&mut cluster, every("0 0/2 * * * ?"), &log, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:06:59Z").await;
-    assert_eq!(log.due_times(), [("12:02:00".into(), RunReason::Due)]);
+    assert_eq!(log.due_times(), [("12:02:00".into(), RunReason::Schedule)]);
     cluster.advance_to("2026-11-15T12:07:01Z").await;
 
     assert_eq!(
@@ -112,7 +112,7 @@ async fn fires_during_a_run_are_skipped_without_misfire() {
 
     assert_eq!(
         log.due_times(),
-        [("12:02:00".into(), RunReason::Due), ("12:08:00".into(), RunReason::Due)]
+        [("12:02:00".into(), RunReason::Schedule), ("12:08:00".into(), RunReason::Schedule)]
     );
 }
 
@@ -140,7 +140,7 @@ async fn fires_due_while_no_instance_was_up_follow_the_catch_up_policy() {
             missed.iter().map(|due| ((*due).to_owned(), RunReason::CatchUp)).collect();
         assert_eq!(log.due_times(), missed, "{policy}");
         cluster.advance_to("2026-11-15T12:10:01Z").await;
-        assert_eq!(log.due_times(), [("12:10:00".into(), RunReason::Due)], "{policy}");
+        assert_eq!(log.due_times(), [("12:10:00".into(), RunReason::Schedule)], "{policy}");
     }
 }
 
@@ -320,18 +320,18 @@ async fn configuration_changes_take_effect_without_restart() {
 
     configure(&mut cluster, every("0 * * * * ?").monitor(Monitor::Nothing)).await;
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
-    assert_eq!(log.due_times(), [("12:01:00".into(), RunReason::Due)]);
+    assert_eq!(log.due_times(), [("12:01:00".into(), RunReason::Schedule)]);
     configure(&mut cluster, every("0 0/5 * * * ?").shards(2)).await;
     cluster.advance_to("2026-11-15T12:05:40Z").await;
     assert_eq!(
         log.due_times(),
-        [("12:05:00".into(), RunReason::Due), ("12:05:00".into(), RunReason::Due)],
+        [("12:05:00".into(), RunReason::Schedule), ("12:05:00".into(), RunReason::Schedule)],
         "past fires of the new schedule were never due"
     );
     // 14:30 in GMT+2 is 12:30 UTC.
     configure(&mut cluster, every("0 30 14 * * ?").zone("GMT+2:00").unwrap()).await;
     cluster.advance_to("2026-11-15T12:30:01Z").await;
-    assert_eq!(log.due_times(), [("12:30:00".into(), RunReason::Due)]);
+    assert_eq!(log.due_times(), [("12:30:00".into(), RunReason::Schedule)]);
 
     let mut disabled = every("0 * * * * ?");
     disabled.disabled = true;
@@ -342,7 +342,7 @@ async fn configuration_changes_take_effect_without_restart() {
     cluster.advance_to("2026-11-15T12:41:01Z").await;
     assert_eq!(
         log.due_times(),
-        [("12:41:00".into(), RunReason::Due)],
+        [("12:41:00".into(), RunReason::Schedule)],
         "fires while disabled are not compensated"
     );
 }
@@ -432,6 +432,6 @@ async fn misfire_of_a_moving_shard_is_compensated_by_its_next_owner() {
     let due_times: Vec<(String, RunReason)> = log.due_times();
     assert_eq!(
         due_times,
-        [("12:10:00".into(), RunReason::Due), ("12:20:00".into(), RunReason::Misfire)]
+        [("12:10:00".into(), RunReason::Schedule), ("12:20:00".into(), RunReason::Misfire)]
     );
 }

@@ -141,10 +141,10 @@ async fn outage_longer_than_the_lease_leaves_no_running_node() {
     cluster.advance_to("12:01:30").await;
 
     assert!(!cluster.is_running().await);
-    assert_eq!(cluster.log.take(), [attempt("12:01:00", RunReason::Due)]);
+    assert_eq!(cluster.log.take(), [attempt("12:01:00", RunReason::Schedule)]);
     cluster.advance_to("12:02:40").await;
-    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Due)]);
-    assert_eq!(cluster.log.take_outcomes(), [Outcome::Done]);
+    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Schedule)]);
+    assert_eq!(cluster.log.take_outcomes(), [Outcome::Succeeded]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +173,7 @@ async fn fire_during_an_outage_is_compensated_afterwards() {
         assert!(is_compensated, "{due_times:?}; session ended: {session_ends}");
         assert!(node.is_ready());
         cluster.advance_to("12:04:01").await;
-        assert_eq!(cluster.log.take(), [attempt("12:04:00", RunReason::Due)]);
+        assert_eq!(cluster.log.take(), [attempt("12:04:00", RunReason::Schedule)]);
     }
 }
 
@@ -191,9 +191,9 @@ async fn node_with_a_lost_session_rejoins_and_repeats_its_run() {
     cluster.advance_to("12:01:59").await;
 
     let taken_over =
-        [attempt("12:01:00", RunReason::Due), attempt("12:01:00", RunReason::Failover)];
+        [attempt("12:01:00", RunReason::Schedule), attempt("12:01:00", RunReason::Failover)];
     assert_eq!(cluster.log.take(), taken_over);
-    assert_eq!(cluster.log.take_outcomes(), [Outcome::Fenced, Outcome::Done]);
+    assert_eq!(cluster.log.take_outcomes(), [Outcome::Fenced, Outcome::Succeeded]);
     cluster.advance_to("12:02:31").await;
-    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Due)]);
+    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Schedule)]);
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    history::{AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Store},
-    job::{FencingToken, Fire, Job, Shard},
+    history::{AttemptEnded, AttemptStarted, Event, HistoryUrl, Sink, Store},
+    job::{FencingToken, Fire, Job, Outcome, Shard},
 };
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
@@ -70,17 +70,17 @@ fn batches(number: usize) -> Result<(Vec<Event>, Vec<Event>), BoxError> {
             let token = FencingToken::new(second);
             let shard = Shard::of(&job, &fire, task, item, token);
             let at = fire.due_at + SignedDuration::from_millis(3);
-            let started =
-                Arc::new(AttemptStarted::of(&shard, Source::Schedule, "machine".into(), at));
-            let ending = match run {
-                0 => Ending::Failed("no such order".to_owned()),
-                _ => Ending::Done,
+            let started = Arc::new(AttemptStarted::of(&shard, "machine".into(), at));
+            let (outcome, message) = match run {
+                0 => (Outcome::Failed, Some("no such order")),
+                _ => (Outcome::Succeeded, None),
             };
             starts.push(Event::Started(Arc::clone(&started)));
             ends.push(Event::Ended(AttemptEnded {
                 started,
                 at: at + SignedDuration::from_millis(40),
-                ending,
+                outcome,
+                message: message.map(ToOwned::to_owned),
             }));
         }
     }

@@ -148,9 +148,9 @@ impl Listener for OutcomePrinter {
     async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for ran in ran {
             let outcome = match ran.outcome {
-                Outcome::Done => "done",
+                Outcome::Succeeded => "done",
                 Outcome::Fenced => "fenced",
-                Outcome::Cancelled { .. } => "cancelled",
+                Outcome::Cancelled => "cancelled",
                 _ => "failed",
             };
             EventKind::Outcome(ExecutionKey::of(&ran.shard), outcome.into()).print()?;

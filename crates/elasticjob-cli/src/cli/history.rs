@@ -5,8 +5,8 @@ use std::{fmt::Write as _, num::NonZeroU32, path::Path, time::Duration};
 use clap::Subcommand;
 use elasticjob::{
     history::{
-        Cursor, Execution, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention,
-        RunDetails, RunFilter, RunState, Span, Store,
+        Cursor, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention, RunDetails,
+        RunFilter, RunState, Span, Store,
     },
     runtime::{Clock, SystemClock},
 };
@@ -255,7 +255,7 @@ impl List {
                 execution.sharding_item.to_string(),
                 execution.ip.clone(),
                 execution.execution_source.clone(),
-                outcome_text(execution),
+                execution.state.as_str().to_owned(),
                 format_instant(execution.start_time),
                 format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
@@ -291,9 +291,11 @@ impl Show {
             shards.row([
                 execution.sharding_item.to_string(),
                 execution.attempt.map_or("-".to_owned(), |number| number.to_string()),
-                execution.reason.clone().unwrap_or_else(|| execution.execution_source.clone()),
+                execution.reason.map_or(execution.execution_source.clone(), |reason| {
+                    reason.as_str().to_owned()
+                }),
                 execution.instance.clone().unwrap_or_else(|| execution.ip.clone()),
-                outcome_text(execution),
+                execution.state.as_str().to_owned(),
                 format_instant(execution.start_time),
                 format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
@@ -403,17 +405,6 @@ fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
         }
     }
     Ok(text)
-}
-
-/// The outcome of an execution; derived from its other columns for executions of Java, which records only success.
-fn outcome_text(execution: &Execution) -> String {
-    let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
-    match (&execution.outcome, execution.success, has_ended) {
-        (Some(outcome), ..) => outcome.clone(),
-        (None, true, _) => "done".to_owned(),
-        (None, false, true) => "failed".to_owned(),
-        (None, false, false) => "running".to_owned(),
-    }
 }
 
 fn print_next_cursor(next: Option<&Cursor>) {

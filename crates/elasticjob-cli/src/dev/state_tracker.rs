@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob::{
-    admin::{Instance, JobDetails, LastRun, RunState, Shard},
+    admin::{Instance, JobDetails, LastRun, LedgerState, Shard},
     job::{JobName, RunId},
 };
 use jiff::SignedDuration;
@@ -114,13 +114,13 @@ impl StateTracker {
         let who = self.name(now.instance.as_deref()?);
         let is_new = (&before.run_id, before.attempt) != (&now.run_id, now.attempt);
         match now.state {
-            RunState::Running if is_new && now.attempt > 1 => {
+            LedgerState::Running if is_new && now.attempt > 1 => {
                 let whose =
                     before.instance.as_deref().filter(|id| Some(*id) != now.instance.as_deref());
                 let from = whose.map_or_else(String::new, |id| format!(" from {}", self.name(id)));
                 Some(format!("is taken over by {who}{from}: attempt {}", now.attempt))
             }
-            RunState::Running if is_new => {
+            LedgerState::Running if is_new => {
                 let run: RunId = now.run_id.as_deref()?.parse().ok()?;
                 let (due_at, since) = (run.due_at()?, now.since?);
                 let late = since.duration_since(due_at);
@@ -132,7 +132,7 @@ impl StateTracker {
                     )
                 })
             }
-            RunState::Failed if before.state != RunState::Failed || is_new => {
+            LedgerState::Failed if before.state != LedgerState::Failed || is_new => {
                 Some(format!("failed on {who}"))
             }
             _ => None,
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn run(millis: i64, attempt: u32, instance: &str, state: RunState, late: i64) -> LastRun {
+    fn run(millis: i64, attempt: u32, instance: &str, state: LedgerState, late: i64) -> LastRun {
         let at = |millis| jiff::Timestamp::from_millisecond(millis).ok();
         LastRun {
             run_id: Some(format!("settle/{millis}")),
@@ -203,7 +203,7 @@ mod tests {
         let mut tracker = StateTracker::default();
         details.instances = vec![instance(ONE, "worker-1"), instance(TWO, "worker-2")];
         (shard.owner, shard.is_owner_online) = (Some(ONE.to_owned()), true);
-        shard.last_run = Some(run(10_000, 1, ONE, RunState::Running, 5));
+        shard.last_run = Some(run(10_000, 1, ONE, LedgerState::Running, 5));
 
         assert_eq!(
             tracker.update(&job, &details, &[shard.clone()]),
@@ -220,7 +220,7 @@ mod tests {
             ]
         );
         shard.awaits_failover = false;
-        shard.last_run = Some(run(10_000, 2, TWO, RunState::Running, 4_000));
+        shard.last_run = Some(run(10_000, 2, TWO, LedgerState::Running, 4_000));
         assert_eq!(
             tracker.update(&job, &details, &[shard]),
             ["settle: 0 is taken over by worker-2 from worker-1: attempt 2"]
@@ -236,10 +236,10 @@ mod tests {
             tracker.update(&job, &details, &[shard.clone()])
         };
 
-        assert!(update(run(10_000, 1, ONE, RunState::Done, 20)).is_empty());
-        assert!(update(run(20_000, 1, ONE, RunState::Running, 20)).is_empty());
-        let late = update(run(30_000, 1, ONE, RunState::Running, 4_000));
-        let failed = update(run(30_000, 1, ONE, RunState::Failed, 5_000));
+        assert!(update(run(10_000, 1, ONE, LedgerState::Done, 20)).is_empty());
+        assert!(update(run(20_000, 1, ONE, LedgerState::Running, 20)).is_empty());
+        let late = update(run(30_000, 1, ONE, LedgerState::Running, 4_000));
+        let failed = update(run(30_000, 1, ONE, LedgerState::Failed, 5_000));
 
         assert!(
             late[0].starts_with(&format!("settle: 0 runs on {ONE} for the fire of ")),

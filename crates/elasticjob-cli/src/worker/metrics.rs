@@ -24,9 +24,16 @@ use elasticjob::{
 };
 
 /// Values of the label `reason`.
-const REASONS: [&str; 4] = ["due", "misfire", "failover", "catch_up"];
+const REASONS: [RunReason; 5] = [
+    RunReason::Schedule,
+    RunReason::Trigger,
+    RunReason::Misfire,
+    RunReason::Failover,
+    RunReason::CatchUp,
+];
 /// Values of the label `outcome`.
-const OUTCOMES: [&str; 5] = ["done", "failed", "timed_out", "cancelled", "fenced"];
+const OUTCOMES: [Outcome; 5] =
+    [Outcome::Succeeded, Outcome::Failed, Outcome::TimedOut, Outcome::Cancelled, Outcome::Fenced];
 /// Bucket bounds of the start delay, in seconds.
 const DELAY_BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 3600.0];
 
@@ -152,7 +159,7 @@ impl Metrics {
         );
         for (job, job_metrics) in &*jobs {
             for (reason, fires) in REASONS.iter().zip(job_metrics.fires) {
-                let labels = [("job_name", job.as_str()), ("reason", reason)];
+                let labels = [("job_name", job.as_str()), ("reason", reason.as_str())];
                 text.line("elasticjob_fires_total", &labels, fires);
             }
         }
@@ -172,7 +179,7 @@ impl Metrics {
         );
         for (job, job_metrics) in &*jobs {
             for (outcome, ended) in OUTCOMES.iter().zip(job_metrics.outcomes) {
-                let labels = [("job_name", job.as_str()), ("outcome", outcome)];
+                let labels = [("job_name", job.as_str()), ("outcome", outcome.as_str())];
                 text.line("elasticjob_shards_total", &labels, ended);
             }
         }
@@ -260,12 +267,7 @@ impl Listener for Metrics {
         let (Some(first), now) = (execution.shards.first(), self.clock.now()) else {
             return Ok(());
         };
-        let reason = match first.attempt.reason {
-            RunReason::Misfire => 1,
-            RunReason::Failover => 2,
-            RunReason::CatchUp => 3,
-            _ => 0,
-        };
+        let reason = REASONS.iter().position(|reason| *reason == first.attempt.reason).unwrap_or(0);
         let late = now.duration_since(first.due_at).as_secs_f64().max(0.0);
         if let Some(job_metrics) = self.lock().get_mut(&first.job) {
             job_metrics.fires[reason] += 1;
@@ -282,8 +284,9 @@ impl Listener for Metrics {
         if let Some(job_metrics) = self.lock().get_mut(&first.job) {
             job_metrics.running = job_metrics.running.saturating_sub(execution.shards.len());
             for ShardResult { outcome, .. } in ran {
-                job_metrics.outcomes[outcome_index(outcome)] += 1;
-                if outcome.is_done() {
+                let index = OUTCOMES.iter().position(|known| known == outcome);
+                job_metrics.outcomes[index.unwrap_or(1)] += 1;
+                if outcome.is_success() {
                     job_metrics.last_success = now;
                 }
             }
@@ -333,16 +336,6 @@ impl Histogram {
         text.line(&bucket, &[label, ("le", "+Inf")], self.count);
         text.line(&format!("{name}_sum"), &[label], self.sum);
         text.line(&format!("{name}_count"), &[label], self.count);
-    }
-}
-
-fn outcome_index(outcome: &Outcome) -> usize {
-    match outcome {
-        Outcome::Done => 0,
-        Outcome::TimedOut { .. } => 2,
-        Outcome::Cancelled { .. } => 3,
-        Outcome::Fenced => 4,
-        _ => 1,
     }
 }
 
@@ -408,7 +401,7 @@ mod tests {
 
     use elasticjob::{
         job::{Attempt, FencingToken, Fire, Job, Shard, TaskId},
-        runtime::{CancelReason, SystemClock},
+        runtime::SystemClock,
     };
 
     use super::*;
@@ -431,7 +424,12 @@ mod tests {
     fn ran(execution: &Execution, outcomes: &[Outcome]) -> Vec<ShardResult> {
         let pairs = execution.shards.iter().zip(outcomes);
         pairs
-            .map(|(shard, outcome)| ShardResult { shard: shard.clone(), outcome: outcome.clone() })
+            .map(|(shard, outcome)| ShardResult {
+                shard: shard.clone(),
+                outcome: *outcome,
+                message: None,
+                attempts: 1,
+            })
             .collect()
     }
 
@@ -449,8 +447,7 @@ mod tests {
         assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 0");
         metrics.before(&late).await.unwrap();
         assert_line("elasticjob_shards_running{JOB} 3");
-        let reason = CancelReason::ShuttingDown;
-        let outcomes = [Outcome::Done, Outcome::Fenced, Outcome::Cancelled { reason }];
+        let outcomes = [Outcome::Succeeded, Outcome::Fenced, Outcome::Cancelled];
         metrics.after(&late, &ran(&late, &outcomes)).await.unwrap();
         let taken = execution(RunReason::Failover, Duration::from_hours(2), 1);
         metrics.before(&taken).await.unwrap();

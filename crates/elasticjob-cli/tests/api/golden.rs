@@ -4,11 +4,8 @@ use std::{collections::BTreeSet, fmt::Write, fs, sync::Arc};
 
 use elasticjob::{
     Job, Shard,
-    history::{
-        AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Status, StatusState,
-        Store,
-    },
-    job::{FencingToken, Fire},
+    history::{AttemptEnded, AttemptStarted, Event, HistoryUrl, Sink, Status, StatusState, Store},
+    job::{FencingToken, Fire, Outcome},
     node::RunningNode,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -58,12 +55,18 @@ fn events() -> Vec<Event> {
     let fire = Fire::scheduled(job.name.clone(), due);
     let task = format!("settle@-@0,1@-@READY@-@{ADDRESS}@-@4711-9f86d081");
     let mut events = Vec::new();
-    for (item, ending) in [(0, Ending::Done), (1, Ending::Failed("order 4711".to_owned()))] {
+    let results = [(0, Outcome::Succeeded, None), (1, Outcome::Failed, Some("order 4711"))];
+    for (item, outcome, message) in results {
         let shard = Shard::of(&job, &fire, task.parse().unwrap(), item, FencingToken::new(9));
         let at = due + SignedDuration::from_secs(i64::from(item));
-        let started = Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host-7".into(), at));
+        let started = Arc::new(AttemptStarted::of(&shard, "host-7".into(), at));
         let at = at + SignedDuration::from_millis(50);
-        events.push(Event::Ended(AttemptEnded { started, at, ending }));
+        events.push(Event::Ended(AttemptEnded {
+            started,
+            at,
+            outcome,
+            message: message.map(ToOwned::to_owned),
+        }));
     }
     let status = Status {
         run: fire.run,

@@ -8,10 +8,10 @@ use std::{
 use elasticjob::{
     Job, Node, Shard,
     history::{
-        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, HistoryUrl, Line, OutputPrinted,
-        Recorder, Retention, Sink, Source, Store,
+        AttemptEnded, AttemptId, AttemptStarted, Event, HistoryUrl, Line, OutputPrinted, Recorder,
+        Retention, Sink, Store,
     },
-    job::{FencingToken, Fire},
+    job::{FencingToken, Fire, Outcome},
     runtime::{Clock, SystemClock},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -69,12 +69,17 @@ fn shard(job: &str, seconds_ago: i64, item: u32, now: Timestamp) -> Shard {
 
 fn started(shard: &Shard, late: i64) -> Arc<AttemptStarted> {
     let at = shard.due_at + SignedDuration::from_millis(late);
-    Arc::new(AttemptStarted::of(shard, Source::Schedule, "machine".into(), at))
+    Arc::new(AttemptStarted::of(shard, "machine".into(), at))
 }
 
-fn ended(shard: &Shard, late: i64, ending: Ending) -> Event {
+fn ended(shard: &Shard, late: i64, (outcome, message): (Outcome, Option<&str>)) -> Event {
     let started = started(shard, late);
-    Event::Ended(AttemptEnded { at: started.at + SignedDuration::from_millis(40), started, ending })
+    Event::Ended(AttemptEnded {
+        at: started.at + SignedDuration::from_millis(40),
+        started,
+        outcome,
+        message: message.map(ToOwned::to_owned),
+    })
 }
 
 fn printed(shard: &Shard, part: u32, text: &str) -> Event {
@@ -86,12 +91,12 @@ fn printed(shard: &Shard, part: u32, text: &str) -> Event {
 fn sample_events(now: Timestamp) -> Vec<Event> {
     let (good, bad, other) = (120, 60, 30);
     vec![
-        ended(&shard("settle", good, 0, now), 3, Ending::Done),
-        ended(&shard("settle", good, 1, now), 3, Ending::Done),
-        ended(&shard("settle", bad, 0, now), 7_000, Ending::Done),
-        ended(&shard("settle", bad, 1, now), 7_000, Ending::Failed("=no order 17\nat 3".into())),
+        ended(&shard("settle", good, 0, now), 3, (Outcome::Succeeded, None)),
+        ended(&shard("settle", good, 1, now), 3, (Outcome::Succeeded, None)),
+        ended(&shard("settle", bad, 0, now), 7_000, (Outcome::Succeeded, None)),
+        ended(&shard("settle", bad, 1, now), 7_000, (Outcome::Failed, Some("=no order 17\nat 3"))),
         printed(&shard("settle", bad, 1, now), 0, "looking"),
-        ended(&shard("report", other, 0, now), 3, Ending::Done),
+        ended(&shard("report", other, 0, now), 3, (Outcome::Succeeded, None)),
     ]
 }
 
@@ -227,7 +232,7 @@ async fn output_of_a_run_is_streamed_live() {
     let mut events = events(&fixture.console, &admin, &format!("{output}/events?after={position}"));
     fixture.keep(&[printed(&shard, 1, "second")]).await;
     assert!(next(&mut events, "lines").contains("second"));
-    fixture.keep(&[printed(&shard, 2, "last"), ended(&shard, 3, Ending::Done)]).await;
+    fixture.keep(&[printed(&shard, 2, "last"), ended(&shard, 3, (Outcome::Succeeded, None))]).await;
     assert!(next(&mut events, "lines").contains("last"));
     next(&mut events, "end");
     assert_eq!(admin.get("/api/v1/r/shop/runs/settle~1/output").problem().0, 404);

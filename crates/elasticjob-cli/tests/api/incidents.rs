@@ -40,10 +40,11 @@ async fn missing_owners_drift_and_missed_fires_are_distinct_incidents() {
     let url = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
     let store = Store::open(&url).await.unwrap();
     let at = SystemClock.now();
-    for (ago, count, why) in [(60, 1, MissedReason::Skipped), (600, 4, MissedReason::NobodyThere)] {
+    for (ago, count, reason) in [(60, 1, MissedReason::Skipped), (600, 4, MissedReason::NoInstance)]
+    {
         let first = at - SignedDuration::from_secs(ago);
         let job = "well".parse().unwrap();
-        let missed = FiresMissed { job, first, last: first, count, why, at: first };
+        let missed = FiresMissed { job, first, last: first, count, reason, at: first };
         store.store(&[Event::Missed(missed)]).await.unwrap();
     }
     let file = format!("[histories]\nshop = \"{url}\"\n");

@@ -78,6 +78,25 @@ async fn next_list_shows_a_change_made_by_the_console() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn empty_list_of_shards_is_refused_by_trigger_and_cancel() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    for action in ["trigger", "cancel"] {
+        let path = format!("{R}/jobs/settle/{action}");
+        let refused = admin.send(request("POST", &path).json(&json!({ "shards": [] })));
+        let body = refused.json();
+        assert_eq!(refused.problem().0, 422, "{body}");
+        assert_eq!(body["field"], "shards");
+        assert!(body["hint"].as_str().unwrap().contains("leave it out for all"), "{body}");
+        assert_eq!(admin.send(request("POST", &path).json(&json!({ "shards": [0] }))).status, 200);
+        assert_eq!(admin.send(request("POST", &path).json(&json!({}))).status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn trigger_with_an_idempotency_key_is_executed_once() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;

@@ -9,10 +9,10 @@ use std::{
 use elasticjob::{
     Job, Shard,
     history::{
-        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, HistoryUrl, Line, OutputPrinted,
-        Sink, Source, Store,
+        AttemptEnded, AttemptId, AttemptStarted, Event, HistoryUrl, Line, OutputPrinted, Sink,
+        Store,
     },
-    job::{FencingToken, Fire},
+    job::{FencingToken, Fire, Outcome},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -63,12 +63,17 @@ fn shard(second: i64, item: u32) -> Shard {
 
 fn started(shard: &Shard) -> Arc<AttemptStarted> {
     let at = shard.due_at + SignedDuration::from_millis(3);
-    Arc::new(AttemptStarted::of(shard, Source::Schedule, "machine".into(), at))
+    Arc::new(AttemptStarted::of(shard, "machine".into(), at))
 }
 
-fn ended(shard: &Shard, ending: Ending) -> Event {
+fn ended(shard: &Shard, (outcome, message): (Outcome, Option<&str>)) -> Event {
     let started = started(shard);
-    Event::Ended(AttemptEnded { at: started.at + SignedDuration::from_millis(40), started, ending })
+    Event::Ended(AttemptEnded {
+        at: started.at + SignedDuration::from_millis(40),
+        started,
+        outcome,
+        message: message.map(ToOwned::to_owned),
+    })
 }
 
 fn printed(shard: &Shard, part: u32, text: &str) -> Event {
@@ -83,11 +88,11 @@ async fn history_with_success_and_failure() -> TestHistory {
     history
         .store
         .store(&[
-            ended(&shard(0, 0), Ending::Done),
-            ended(&shard(0, 1), Ending::Done),
+            ended(&shard(0, 0), (Outcome::Succeeded, None)),
+            ended(&shard(0, 1), (Outcome::Succeeded, None)),
             printed(&shard(0, 0), 0, "one order"),
-            ended(&shard(60, 0), Ending::Done),
-            ended(&shard(60, 1), Ending::Failed("no such order\nat line 3".to_owned())),
+            ended(&shard(60, 0), (Outcome::Succeeded, None)),
+            ended(&shard(60, 1), (Outcome::Failed, Some("no such order\nat line 3"))),
             printed(&shard(60, 1), 0, "looking\x1b[2J"),
         ])
         .await
@@ -172,7 +177,11 @@ async fn logs_follow_a_run_until_it_ends() {
     assert!(lines.next().unwrap().unwrap().ends_with("first"));
     history.store.store(&[printed(&shard, 1, "second")]).await.unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("second"));
-    history.store.store(&[printed(&shard, 2, "last"), ended(&shard, Ending::Done)]).await.unwrap();
+    history
+        .store
+        .store(&[printed(&shard, 2, "last"), ended(&shard, (Outcome::Succeeded, None))])
+        .await
+        .unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("last"));
 
     assert!(lines.next().is_none());

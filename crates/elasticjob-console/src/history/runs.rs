@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::http::handler::routes;
 use axum::{Json, extract::FromRequestParts, http::request::Parts};
-use elasticjob::history::{Cursor, Execution, Run, RunDetails, RunFilter, RunState, StoreError};
+use elasticjob::{
+    history::{AttemptState, Cursor, Execution, Run, RunDetails, RunFilter, RunState, StoreError},
+    job::RunReason,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -140,12 +143,11 @@ struct RunWithShards {
 #[schema(as = RunShard)]
 struct ShardState {
     item: i64,
-    /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
-    state: String,
+    state: AttemptState,
     /// Number of attempts.
     attempts: usize,
-    /// Reason of the last attempt: `due`, `misfire`, `failover`, `retry`, `catch_up`.
-    reason: Option<String>,
+    /// Reason of the last attempt.
+    reason: Option<RunReason>,
     instance: Option<String>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
@@ -160,9 +162,9 @@ impl ShardState {
             let attempts = shards.get(&execution.sharding_item).map_or(0, |shard| shard.attempts);
             let shard = Self {
                 item: execution.sharding_item,
-                state: execution_state(execution),
+                state: execution.state,
                 attempts: attempts + 1,
-                reason: execution.reason.clone(),
+                reason: execution.reason,
                 instance: execution.instance.clone(),
                 started_at: execution.start_time,
                 ended_at: execution.complete_time,
@@ -172,18 +174,6 @@ impl ShardState {
         }
         shards.into_values().collect()
     }
-}
-
-/// State of an execution. Java ElasticJob records only whether it succeeded.
-fn execution_state(execution: &Execution) -> String {
-    let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
-    let word = match (&execution.outcome, execution.success, has_ended) {
-        (Some(outcome), ..) => outcome,
-        (None, true, _) => "done",
-        (None, false, true) => "failed",
-        (None, false, false) => "running",
-    };
-    word.to_owned()
 }
 
 /// Returns a run: its state, every attempt of every shard, and the instances' messages. In the path a tilde stands for the slash of the run id.

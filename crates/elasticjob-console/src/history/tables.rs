@@ -7,8 +7,9 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
-use elasticjob::history::{
-    Cursor, Execution, ExecutionFilter, Page, Store, StoreError, Trace, TraceFilter,
+use elasticjob::{
+    history::{Cursor, Execution, ExecutionFilter, Page, Store, StoreError, Trace, TraceFilter},
+    job::{Outcome, RunReason},
 };
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -248,14 +249,14 @@ impl HistoryTable for ExecutionFilter {
             row.sharding_item.to_string(),
             row.execution_source.clone(),
             row.success.to_string(),
-            text_or_empty(row.outcome.as_ref()),
+            row.outcome.map_or("", Outcome::as_str).to_owned(),
             text_or_empty(row.failure_cause.as_ref()),
             text_or_empty(row.start_time),
             text_or_empty(row.complete_time),
             text_or_empty(row.duration_ms),
             text_or_empty(row.lateness_ms),
             text_or_empty(row.attempt),
-            text_or_empty(row.reason.as_ref()),
+            row.reason.map_or("", RunReason::as_str).to_owned(),
             text_or_empty(row.instance.as_ref()),
         ]
     }

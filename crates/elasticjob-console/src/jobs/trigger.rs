@@ -15,7 +15,7 @@ use axum::{Json, http::HeaderMap};
 use elasticjob::{
     admin::TriggerRequest,
     admin::{Admin, AdminError, CancellationResult, TriggerResponse},
-    job::{JobName, RunId},
+    job::{JobName, RunId, ShardSelection},
     runtime::Monotonic,
 };
 use ring::digest::{SHA256, digest};
@@ -48,9 +48,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(as = TriggerRequest)]
 pub(crate) struct TriggerBody {
-    /// Only these shards; if omitted, all.
-    #[schema(value_type = Vec<u32>)]
-    shards: BTreeSet<u32>,
+    /// Only these shards, at least one; if omitted, all.
+    #[schema(value_type = Option<Vec<u32>>, min_items = 1)]
+    shards: Option<BTreeSet<u32>>,
     /// Replaces the job's own parameter.
     parameter: Option<String>,
     /// Logical time of the run; if omitted, now.
@@ -78,7 +78,7 @@ async fn trigger(
     }
     let mut ask = TriggerRequest {
         at,
-        shards: body.shards,
+        shards: selection(body.shards)?,
         parameter: body.parameter,
         ..TriggerRequest::default()
     };
@@ -110,9 +110,9 @@ fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(as = CancelRequest)]
 struct CancelBody {
-    /// Only these shards; if omitted, all.
-    #[schema(value_type = Vec<u32>)]
-    shards: BTreeSet<u32>,
+    /// Only these shards, at least one; if omitted, all.
+    #[schema(value_type = Option<Vec<u32>>, min_items = 1)]
+    shards: Option<BTreeSet<u32>>,
     /// Only this run; if omitted, whichever is running.
     run: Option<String>,
 }
@@ -126,12 +126,14 @@ async fn cancel(
     OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<Json<CancellationResult>, Problem> {
     let request = serde_json::to_value(&body).unwrap_or_default();
+    let selected = selection(body.shards)?;
     let cancelled = access
         .change("job.cancel", ChangeTarget::Job(&job), request, async |admin| match &body.run {
             Some(run) => {
-                admin.cancel(&job, &shards_running(admin, &job, run, &body.shards).await?).await
+                let running = shards_running(admin, &job, run, &selected).await?;
+                admin.cancel(&job, &running).await
             }
-            None => admin.cancel(&job, &body.shards).await,
+            None => admin.cancel(&job, &selected).await,
         })
         .await?;
     Ok(Json(cancelled))
@@ -142,22 +144,24 @@ async fn shards_running(
     admin: &Admin,
     job: &JobName,
     run: &str,
-    selected: &BTreeSet<u32>,
-) -> Result<BTreeSet<u32>, AdminError> {
+    selected: &ShardSelection,
+) -> Result<ShardSelection, AdminError> {
     let shards = admin.shards(job).await?.into_iter();
-    let shards = shards.filter(|shard| selected.is_empty() || selected.contains(&shard.item));
+    let shards = shards.filter(|shard| selected.contains(shard.item));
     let running = shards.filter(|shard| {
         let last = shard.last_run.as_ref().and_then(|last| last.run_id.as_deref());
         shard.running.is_some() && last == Some(run)
     });
-    let running: BTreeSet<u32> = running.map(|shard| shard.item).collect();
-    if running.is_empty() {
-        return Err(AdminError::Conflict {
-            problem: format!("run {run} of job {job} is not running"),
-            hint: "it may have ended: check what is running, then decide again".to_owned(),
-        });
-    }
-    Ok(running)
+    ShardSelection::only(running.map(|shard| shard.item)).map_err(|_| AdminError::Conflict {
+        problem: format!("run {run} of job {job} is not running"),
+        hint: "it may have ended: check what is running, then decide again".to_owned(),
+    })
+}
+
+/// The shards that a body selects.
+fn selection(shards: Option<BTreeSet<u32>>) -> Result<ShardSelection, Problem> {
+    let Some(shards) = shards else { return Ok(ShardSelection::All) };
+    ShardSelection::only(shards).map_err(|error| Problem::invalid("shards", &error))
 }
 
 /// Remembers triggers by their idempotency key.

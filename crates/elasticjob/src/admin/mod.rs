@@ -44,11 +44,14 @@ pub use self::{
     ledger_changes::LedgerChanges,
     model::{
         Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
-        Outline, RunState, Running, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
-        Shard, ShardStatus,
+        Outline, Running, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary, Shard,
+        ShardStatus,
     },
     remove::RemovalResult,
     switch::{ConfigUpdate, SwitchResult},
     trigger::{CancellationResult, TriggerResponse},
 };
-pub use crate::{coordination::trigger::TriggerRequest, registry::Version};
+pub use crate::{
+    coordination::{ledger::LedgerState, trigger::TriggerRequest},
+    registry::Version,
+};

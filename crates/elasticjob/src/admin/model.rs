@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::{
-    coordination::ledger,
+    coordination::ledger::LedgerState,
     job::{InstanceId, Job},
     registry::Version,
 };
@@ -299,36 +299,9 @@ pub struct LastRun {
     /// Id of the instance that made the attempt.
     #[serde(rename = "instanceId")]
     pub instance: Option<String>,
-    pub state: RunState,
+    pub state: LedgerState,
     /// When the shard entered this state, by the registry's clock.
     pub since: Option<Timestamp>,
-}
-
-/// State of the newest run of a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum RunState {
-    /// The shard has never run.
-    Fresh,
-    Running,
-    /// The run succeeded.
-    Done,
-    Failed,
-    /// The instance died while running the shard.
-    Lost,
-}
-
-impl From<ledger::LedgerState> for RunState {
-    fn from(state: ledger::LedgerState) -> Self {
-        match state {
-            ledger::LedgerState::Fresh => Self::Fresh,
-            ledger::LedgerState::Running => Self::Running,
-            ledger::LedgerState::Done => Self::Done,
-            ledger::LedgerState::Failed => Self::Failed,
-            ledger::LedgerState::Lost => Self::Lost,
-        }
-    }
 }
 
 /// A server in a list, across all jobs.

@@ -274,7 +274,7 @@ fn last_run(page: LedgerPage, since: Option<Timestamp>) -> LastRun {
         due_at: page.due_at,
         attempt: page.attempt,
         instance: page.holder.map(|owner| owner.to_string()),
-        state: page.state.into(),
+        state: page.state,
         since,
     }
 }

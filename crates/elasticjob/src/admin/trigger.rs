@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use super::{error::AdminError, handle::Admin, model::Language, snapshot::JobSnapshot};
 use crate::{
     coordination::trigger::{InstanceRequest, TriggerRequest},
-    job::{JobName, RunId},
+    job::{JobName, RunId, ShardSelection},
     registry::{Create, Error, ExpectedVersion, Op},
 };
 
@@ -83,16 +83,15 @@ impl Admin {
         Ok(TriggerResponse { run, instances, already_pending })
     }
 
-    /// Requests cancellation of these shards (of all shards if the set is empty) from the instances that run them. Java instances cannot cancel; the
-    /// result names them.
+    /// Requests cancellation of these shards from the instances that run them. Java instances cannot cancel; the result names them.
     pub async fn cancel(
         &self,
         job: &JobName,
-        shards: &BTreeSet<u32>,
+        shards: &ShardSelection,
     ) -> Result<CancellationResult, AdminError> {
         let snapshot = self.existing_job(job).await?;
         check_shards(&snapshot, shards)?;
-        let wanted = if shards.is_empty() { snapshot.items() } else { shards.clone() };
+        let wanted = shards.items().cloned().unwrap_or_else(|| snapshot.items());
         let mut cancelled = CancellationResult {
             requested: BTreeMap::new(),
             not_cancellable: BTreeMap::new(),
@@ -114,7 +113,8 @@ impl Admin {
             self.ensure_trigger_parent(&snapshot).await?;
         }
         for (id, shards) in holders {
-            let data = InstanceRequest::Cancel(shards.clone()).to_bytes();
+            let selection = ShardSelection::all_if_empty(shards.clone());
+            let data = InstanceRequest::Cancel(selection).to_bytes();
             match self.create_trigger(&snapshot, &id, data, MAX_ATTEMPTS).await? {
                 TriggerCreation::Created => {
                     cancelled.requested.insert(id, shards.into_iter().collect());
@@ -185,9 +185,9 @@ enum TriggerCreation {
     InstanceGone,
 }
 
-fn check_shards(snapshot: &JobSnapshot, shards: &BTreeSet<u32>) -> Result<(), AdminError> {
+fn check_shards(snapshot: &JobSnapshot, shards: &ShardSelection) -> Result<(), AdminError> {
     let known = snapshot.items();
-    match shards.iter().find(|shard| !known.contains(shard)) {
+    match shards.items().into_iter().flatten().find(|shard| !known.contains(shard)) {
         None => Ok(()),
         Some(shard) => Err(AdminError::invalid(
             format!("job {} has no shard {shard}", snapshot.job),
@@ -209,7 +209,9 @@ fn target_instances(
         ids.iter().cloned().partition(|id| Language::of(id) == Language::Java);
     let owners: BTreeMap<u32, Option<String>> = request
         .shards
-        .iter()
+        .items()
+        .into_iter()
+        .flatten()
         .map(|shard| (*shard, snapshot.owner(*shard).filter(|owner| ids.contains(owner))))
         .collect();
     for (shard, owner) in &owners {
@@ -222,7 +224,7 @@ fn target_instances(
             ));
         }
     }
-    if request.shards.is_empty() {
+    if request.shards == ShardSelection::All {
         let options =
             [("a time", request.at.is_some()), ("a parameter", request.parameter.is_some())];
         let given = options.iter().find(|(_, is_given)| *is_given);

@@ -12,7 +12,10 @@ use super::{
     tree::{JobTree, ShardNode, TreeNode, processes_path},
     trigger::{InstanceRequest, TriggerRequest},
 };
-use crate::{job::RunId, registry::Path};
+use crate::{
+    job::{RunId, ShardSelection},
+    registry::Path,
+};
 
 fn due() -> Timestamp {
     "2026-11-15T06:36:07Z".parse().unwrap()
@@ -71,12 +74,14 @@ fn triggers_are_stored_in_the_same_words() {
                     Some(InstanceRequest::Run(TriggerRequest {
                         run: Some(RunId::triggered(7)),
                         at: Some(due()),
-                        shards: BTreeSet::from([0, 2]),
+                        shards: ShardSelection::only([0, 2]).unwrap(),
                         parameter: Some("2026-11".to_owned()),
                         by: Some("ann".to_owned()),
                     }))
                 }
-                InstanceRequest::Run(_) => Some(InstanceRequest::Cancel(BTreeSet::from([0, 2]))),
+                InstanceRequest::Run(_) => {
+                    Some(InstanceRequest::Cancel(ShardSelection::only([0, 2]).unwrap()))
+                }
                 InstanceRequest::Cancel(_) => None,
             },
         );

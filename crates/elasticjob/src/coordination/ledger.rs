@@ -5,6 +5,7 @@
 //! never deleted while the job exists: its version only grows, so an instance that has read it can tell whether anything has happened since.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -63,12 +64,15 @@ impl TriggerDetails {
 }
 
 /// The state of a shard's last attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LedgerState {
     /// The shard has never run.
     #[default]
     Fresh,
     Running,
+    /// It succeeded.
     Done,
     Failed,
     /// The instance that ran it died.

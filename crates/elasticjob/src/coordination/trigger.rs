@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::job::RunId;
+use crate::job::{RunId, ShardSelection};
 
 /// A request to one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstanceRequest {
     Run(TriggerRequest),
-    /// Cancel these running shards; all of them if empty.
-    Cancel(BTreeSet<u32>),
+    /// Cancel these running shards.
+    Cancel(ShardSelection),
 }
 
 /// A request to run now.
@@ -25,8 +25,8 @@ pub struct TriggerRequest {
     pub run: Option<RunId>,
     /// Logical time of the run; the present time if unset.
     pub at: Option<Timestamp>,
-    /// The shards to run; all of them if empty.
-    pub shards: BTreeSet<u32>,
+    /// The shards to run.
+    pub shards: ShardSelection,
     /// Replaces the job's own parameter.
     pub parameter: Option<String>,
     /// The user or program that made the request, for the history.
@@ -42,6 +42,7 @@ impl InstanceRequest {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let shards = value.get("shards").and_then(Value::as_array).into_iter().flatten();
         let shards = shards.filter_map(|shard| u32::try_from(shard.as_u64()?).ok()).collect();
+        let shards = ShardSelection::all_if_empty(shards);
         if value.get("cancel").and_then(Value::as_bool) == Some(true) {
             return Self::Cancel(shards);
         }
@@ -61,14 +62,19 @@ impl InstanceRequest {
             Self::Run(request) => json!({
                 "run": request.run.as_ref().map(ToString::to_string),
                 "at": request.at.map(|at| at.to_string()),
-                "shards": request.shards,
+                "shards": stored(&request.shards),
                 "parameter": request.parameter,
                 "by": request.by,
             }),
-            Self::Cancel(shards) => json!({ "cancel": true, "shards": shards }),
+            Self::Cancel(shards) => json!({ "cancel": true, "shards": stored(shards) }),
         };
         value.to_string().into_bytes()
     }
+}
+
+/// The stored form of a selection: a list of items, empty for all shards.
+fn stored(shards: &ShardSelection) -> BTreeSet<u32> {
+    shards.items().cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -80,14 +86,14 @@ mod tests {
         let request = TriggerRequest {
             run: Some(RunId::triggered(7)),
             at: Some("2026-11-15T06:36:07Z".parse().unwrap()),
-            shards: BTreeSet::from([0, 2]),
+            shards: ShardSelection::only([0, 2]).unwrap(),
             parameter: Some("2026-11".into()),
             by: Some("ann".into()),
         };
         for trigger in [
             InstanceRequest::Run(request),
             InstanceRequest::Run(TriggerRequest::default()),
-            InstanceRequest::Cancel(BTreeSet::from([1])),
+            InstanceRequest::Cancel(ShardSelection::only([1]).unwrap()),
         ] {
             assert_eq!(InstanceRequest::read(&trigger.to_bytes()), trigger);
         }

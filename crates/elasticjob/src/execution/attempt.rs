@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌─────────────── delay, if it failed or timed out and attempts are left ───────────────┐
 //!            ▼                                                                                      │
-//!   may it run? ── handler ──┬── returns ──────────────────────────────▶ Done │ Failed ─────────────┤
+//!   may it run? ── handler ──┬── returns ──────────────────────────────▶ Succeeded │ Failed ────────┤
 //!     │      │               ├── panics ───────────────────────────────▶ Failed ────────────────────┤
 //!     │      │               ├── timeout ──▶ cancel, grace, drop ──────▶ TimedOut ──────────────────┘
 //!     │      │               ├── cancel ───▶ cancel, grace, drop ──────▶ Cancelled
@@ -14,7 +14,7 @@
 //! * The timeout applies to each attempt; the delays in between do not count.
 //! * A handler is cancelled through [`Shard::cancel`]. A handler that returns after that counts as cancelled whatever it returned: one that
 //!   stops early often returns `Ok`.
-//! * An attempt that ends after the lease was lost is [`Outcome::Fenced`], unless the job's policy allows running twice.
+//! * An attempt that ends after the lease was lost is [`Outcome::Fenced`](crate::job::Outcome::Fenced), unless the job's policy allows running twice.
 //! * A panic fails its attempt and nothing else, even if it happens while the handler is dropped.
 
 use std::{
@@ -26,11 +26,11 @@ use std::{
 use futures_util::FutureExt;
 
 use super::{
+    attempt_result::AttemptResult,
     failure::Failure,
     guard::{Guard, LeaseLost, guarded},
     handler::Handler,
     observer::Observer,
-    outcome::Outcome,
 };
 use crate::{
     job::{Backoff, Job, Retry, RunReason, Shard},
@@ -78,25 +78,27 @@ pub async fn attempt(
     guard: &Guard,
     rules: &AttemptPolicy,
     context: &AttemptContext,
-) -> Outcome {
-    let (mut attempts, mut last) = (0_u32, None);
+) -> AttemptResult {
+    let (mut attempts, mut last) = (0_u32, None::<AttemptResult>);
     loop {
         // A policy may let a running attempt finish without a lease; a new attempt always needs one.
         if !guard.holds() {
-            return last.filter(|_| guard.outcome_counts()).unwrap_or(Outcome::Fenced);
+            return last
+                .filter(|_| guard.outcome_counts())
+                .unwrap_or_else(|| AttemptResult::fenced().after(attempts));
         }
         if let Some(reason) = shard.cancel().reason() {
-            return last.unwrap_or(Outcome::Cancelled { reason });
+            return last.unwrap_or_else(|| AttemptResult::cancelled(reason).after(attempts));
         }
         attempts = attempts.saturating_add(1);
         context.observer.attempt_started(&shard);
         let end = run_attempt(handler, shard.clone(), guard, rules, &*context.clock).await;
-        let (outcome, again) = end.into_outcome(guard, rules, attempts);
-        context.observer.attempt_ended(&shard, &outcome);
+        let (result, again) = end.into_result(guard, rules, attempts);
+        context.observer.attempt_ended(&shard, &result);
         if !again {
-            return outcome;
+            return result;
         }
-        last = Some(outcome);
+        last = Some(result);
         let pause = retry_delay(rules.retry.backoff, attempts, (context.dice)());
         tokio::select! {
             biased;
@@ -122,23 +124,29 @@ enum AttemptEnd {
 }
 
 impl AttemptEnd {
-    /// The outcome, and whether to try again.
-    fn into_outcome(self, guard: &Guard, rules: &AttemptPolicy, attempts: u32) -> (Outcome, bool) {
+    /// The result, and whether to try again.
+    fn into_result(
+        self,
+        guard: &Guard,
+        rules: &AttemptPolicy,
+        attempts: u32,
+    ) -> (AttemptResult, bool) {
         let left = attempts < rules.retry.max_attempts.get();
         if matches!(self, Self::LeaseLost) || !guard.outcome_counts() {
-            return (Outcome::Fenced, false);
+            return (AttemptResult::fenced().after(attempts), false);
         }
-        match self {
-            Self::Returned(Ok(())) | Self::LeaseLost => (Outcome::Done, false),
+        let (result, again) = match self {
+            Self::Returned(Ok(())) | Self::LeaseLost => (AttemptResult::succeeded(), false),
             Self::Returned(Err(failure)) => {
                 let again = left && !failure.is_permanent();
-                (Outcome::Failed { message: failure.to_string(), attempts }, again)
+                (AttemptResult::failed(&failure), again)
             }
             Self::Cancelled(CancelReason::TimedOut) => {
-                (Outcome::TimedOut { limit: rules.timeout.unwrap_or_default(), attempts }, left)
+                (AttemptResult::timed_out(rules.timeout.unwrap_or_default()), left)
             }
-            Self::Cancelled(reason) => (Outcome::Cancelled { reason }, false),
-        }
+            Self::Cancelled(reason) => (AttemptResult::cancelled(reason), false),
+        };
+        (result.after(attempts), again)
     }
 }
 
@@ -224,6 +232,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn failed(message: &str, attempts: u32) -> AttemptResult {
+        AttemptResult::failed(&Failure::new(message)).after(attempts)
+    }
+
     #[derive(Default)]
     struct RecordingObserver(Mutex<Vec<String>>);
 
@@ -232,8 +244,8 @@ mod tests {
             self.0.lock().unwrap().push(format!("{} started", shard.attempt.number));
         }
 
-        fn attempt_ended(&self, shard: &Shard, outcome: &Outcome) {
-            self.0.lock().unwrap().push(format!("{} {outcome}", shard.attempt.number));
+        fn attempt_ended(&self, shard: &Shard, result: &AttemptResult) {
+            self.0.lock().unwrap().push(format!("{} {result}", shard.attempt.number));
         }
     }
 
@@ -267,7 +279,7 @@ mod tests {
             self
         }
 
-        fn attempt<F, Fut>(&self, function: F) -> impl Future<Output = Outcome> + use<F, Fut>
+        fn attempt<F, Fut>(&self, function: F) -> impl Future<Output = AttemptResult> + use<F, Fut>
         where
             F: Fn(Shard) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = Result<(), Failure>> + Send + 'static,
@@ -275,7 +287,10 @@ mod tests {
             self.attempt_by(Function(function))
         }
 
-        fn attempt_by<H: Handler>(&self, handler: H) -> impl Future<Output = Outcome> + use<H> {
+        fn attempt_by<H: Handler>(
+            &self,
+            handler: H,
+        ) -> impl Future<Output = AttemptResult> + use<H> {
             let context = AttemptContext {
                 clock: Arc::new(self.clock.clone()),
                 dice: Arc::new(|| 1.0),
@@ -291,7 +306,7 @@ mod tests {
     }
 
     /// Polls once and asserts that the future is pending.
-    fn wait(future: &mut (impl Future<Output = Outcome> + Unpin)) {
+    fn wait(future: &mut (impl Future<Output = AttemptResult> + Unpin)) {
         assert_eq!(future.now_or_never(), None);
     }
 
@@ -309,7 +324,7 @@ mod tests {
         assert_eq!(fixture.seen()[2..], ["2 started", "2 no"]);
         fixture.clock.advance(8 * SECOND);
 
-        assert_eq!(run.await, Outcome::Failed { message: "no".into(), attempts: 3 });
+        assert_eq!(run.await, failed("no", 3));
     }
 
     #[tokio::test]
@@ -319,7 +334,7 @@ mod tests {
         let outcome =
             fixture.attempt(async |_| Err(Failure::new("no such file").permanent())).await;
 
-        assert_eq!(outcome, Outcome::Failed { message: "no such file".into(), attempts: 1 });
+        assert_eq!(outcome, failed("no such file", 1));
     }
 
     #[tokio::test]
@@ -328,10 +343,7 @@ mod tests {
 
         let outcome = fixture.attempt(async |shard| panic!("shard {} is odd", shard.item)).await;
 
-        assert_eq!(
-            outcome,
-            Outcome::Failed { message: "panicked: shard 1 is odd".into(), attempts: 1 }
-        );
+        assert_eq!(outcome, failed("panicked: shard 1 is odd", 1));
     }
 
     #[tokio::test]
@@ -363,7 +375,7 @@ mod tests {
 
         assert_eq!(
             run.await,
-            Outcome::Done,
+            AttemptResult::succeeded(),
             "the second attempt has its own timeout and is not cancelled"
         );
     }
@@ -379,7 +391,7 @@ mod tests {
 
         fixture.shard.cancel().cancel(CancelReason::Requested);
 
-        assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::Requested });
+        assert_eq!(run.await, AttemptResult::cancelled(CancelReason::Requested));
     }
 
     #[tokio::test]
@@ -402,7 +414,7 @@ mod tests {
         wait(&mut run);
         fixture.clock.advance(5 * SECOND);
 
-        assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::ShuttingDown });
+        assert_eq!(run.await, AttemptResult::cancelled(CancelReason::ShuttingDown));
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 
@@ -425,7 +437,7 @@ mod tests {
         wait(&mut run);
         fixture.clock.advance(5 * SECOND);
 
-        assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::Requested });
+        assert_eq!(run.await, AttemptResult::cancelled(CancelReason::Requested));
     }
 
     #[tokio::test]
@@ -452,7 +464,7 @@ mod tests {
         wait(&mut run);
         end.notify_one();
 
-        assert_eq!(run.await, Outcome::TimedOut { limit: SECOND, attempts: 1 });
+        assert_eq!(run.await, AttemptResult::timed_out(SECOND));
     }
 
     #[tokio::test]
@@ -463,7 +475,7 @@ mod tests {
 
         fixture.shard.cancel().cancel(CancelReason::ShuttingDown);
 
-        assert_eq!(run.await, Outcome::Failed { message: "no".into(), attempts: 1 });
+        assert_eq!(run.await, failed("no", 1));
     }
 
     #[tokio::test]
@@ -473,7 +485,7 @@ mod tests {
 
         let outcome = fixture.attempt(async |_| Ok(())).await;
 
-        assert_eq!(outcome, Outcome::Cancelled { reason: CancelReason::Requested });
+        assert_eq!(outcome, AttemptResult::cancelled(CancelReason::Requested));
         assert!(fixture.seen().is_empty());
     }
 
@@ -487,9 +499,9 @@ mod tests {
     #[tokio::test]
     async fn attempt_ending_after_its_lease_is_fenced_unless_policy_continues() {
         for (policy, expected) in [
-            (LeaseLoss::Cancel, Outcome::Fenced),
-            (LeaseLoss::FinishFenced, Outcome::Fenced),
-            (LeaseLoss::Continue, Outcome::Done),
+            (LeaseLoss::Cancel, AttemptResult::fenced()),
+            (LeaseLoss::FinishFenced, AttemptResult::fenced()),
+            (LeaseLoss::Continue, AttemptResult::succeeded()),
         ] {
             let mut fixture = Fixture::new();
             let (holds, guard) = lease(policy);
@@ -529,7 +541,7 @@ mod tests {
         holds.store(false, Ordering::SeqCst);
         fixture.clock.advance(LEASE_CHECK_INTERVAL);
 
-        assert_eq!(run.await, Outcome::Fenced);
+        assert_eq!(run.await, AttemptResult::fenced());
     }
 
     #[tokio::test]
@@ -543,7 +555,7 @@ mod tests {
         holds.store(false, Ordering::SeqCst);
         fixture.clock.advance(4 * SECOND);
 
-        assert_eq!(run.await, Outcome::Fenced);
+        assert_eq!(run.await, AttemptResult::fenced());
         assert_eq!(fixture.seen(), ["1 started", "1 no"]);
     }
 

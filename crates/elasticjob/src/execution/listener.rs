@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-use super::{failure::Failure, runner::ShardResult};
+use super::{attempt_result::ShardResult, failure::Failure};
 use crate::job::{JobName, RunId, Shard, TaskId};
 
 /// The part of a run that this instance executes.

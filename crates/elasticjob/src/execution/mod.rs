@@ -17,6 +17,7 @@
 //! This module knows jobs and never the registry: which instance may run which shard is decided elsewhere and passed in.
 pub(crate) mod alert;
 mod attempt;
+mod attempt_result;
 mod blocking;
 mod dataflow;
 pub(crate) mod executor;
@@ -31,7 +32,6 @@ mod lease;
 mod listener;
 mod observer;
 mod once_listener;
-mod outcome;
 mod output;
 mod runner;
 mod script;
@@ -43,19 +43,21 @@ pub(crate) use self::executor::Executors;
 #[cfg(feature = "http")]
 pub use self::http::Http;
 pub use self::{
+    attempt_result::{AttemptResult, ShardResult},
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
     failure::{BoxError, Failure},
     handler::{Handler, SimpleJob},
     listener::{Execution, Listener},
     once_listener::OnceListener,
-    outcome::Outcome,
     output::{Output, Stream},
-    runner::ShardResult,
     script::{Script, Supervisor, supervise_if_requested},
     work::{IntoWork, kind},
 };
-pub use crate::runtime::{CancelReason, CancelToken};
+pub use crate::{
+    job::Outcome,
+    runtime::{CancelReason, CancelToken},
+};
 
 #[cfg(not(feature = "internals"))]
 pub(crate) use self::internals::*;

@@ -1,6 +1,6 @@
 //! Observation of attempts.
 
-use super::outcome::Outcome;
+use super::attempt_result::AttemptResult;
 use crate::job::Shard;
 
 /// Observes every attempt of every shard. Called from within the run, so it must not block.
@@ -9,11 +9,11 @@ pub trait Observer: Send + Sync + 'static {
     fn attempt_started(&self, shard: &Shard);
 
     /// An attempt has ended. Another one may follow.
-    fn attempt_ended(&self, shard: &Shard, outcome: &Outcome);
+    fn attempt_ended(&self, shard: &Shard, result: &AttemptResult);
 }
 
 /// Ignores all attempts.
 impl Observer for () {
     fn attempt_started(&self, _: &Shard) {}
-    fn attempt_ended(&self, _: &Shard, _: &Outcome) {}
+    fn attempt_ended(&self, _: &Shard, _: &AttemptResult) {}
 }

@@ -1,6 +1,6 @@
 //! Runs the shards of one job on this instance with limited concurrency.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -8,11 +8,11 @@ use tracing::Instrument;
 
 use super::{
     attempt::{AttemptContext, AttemptPolicy, attempt},
+    attempt_result::{AttemptResult, ShardResult},
     executor::{Executor, spawn_on},
     failure::Failure,
     guard::Guard,
     handler::Handler,
-    outcome::Outcome,
 };
 use crate::{job::Shard, runtime::CancelReason};
 
@@ -24,14 +24,6 @@ pub struct Runner {
     slots: Arc<Semaphore>,
     /// Where shards run; without one, on the runtime of the caller.
     executor: Option<Arc<dyn Executor>>,
-}
-
-/// A shard and its outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardResult {
-    /// The shard as it was passed in.
-    pub shard: Shard,
-    pub outcome: Outcome,
 }
 
 impl Runner {
@@ -60,8 +52,8 @@ impl Runner {
         let mut ran = Vec::with_capacity(shards.len());
         for (index, (shard, guard)) in shards.into_iter().enumerate() {
             // Stays if the task is aborted from outside.
-            let outcome = Outcome::Cancelled { reason: CancelReason::ShuttingDown };
-            ran.push(ShardResult { shard: shard.clone(), outcome });
+            let aborted = AttemptResult::cancelled(CancelReason::ShuttingDown);
+            ran.push(ShardResult::new(shard.clone(), aborted));
             let (handler, slots, context) =
                 (Arc::clone(&handler), Arc::clone(&self.slots), self.context.clone());
             let span = tracing::info_span!("shard", job = %shard.job, run_id = %shard.run, shard = shard.item);
@@ -74,8 +66,11 @@ impl Runner {
                 };
                 let attempts = attempt(&*handler, shard, &guard, &rules, &context);
                 // `attempt` catches panics of the handler; this one comes from elsewhere, such as an observer, and fails the shard, too.
-                let outcome = AssertUnwindSafe(attempts).catch_unwind().await;
-                (index, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
+                let result = AssertUnwindSafe(attempts).catch_unwind().await;
+                let failed = |payload: Box<dyn Any + Send>| {
+                    AttemptResult::failed(&Failure::panicked(&*payload))
+                };
+                (index, result.unwrap_or_else(failed))
             };
             let task = task.instrument(span);
             match &self.executor {
@@ -84,22 +79,19 @@ impl Runner {
                     let result = spawn_on(&**executor, task);
                     running.spawn(async move {
                         let dropped = || Failure::new("the executor dropped the shard");
-                        result.await.unwrap_or_else(|| (index, failed(&dropped())))
+                        result.await.unwrap_or_else(|| (index, AttemptResult::failed(&dropped())))
                     })
                 }
             };
         }
         while let Some(ended) = running.join_next().await {
-            if let Ok((index, outcome)) = ended {
-                ran[index].outcome = outcome;
+            if let Ok((index, AttemptResult { outcome, message, attempts })) = ended {
+                let ran = &mut ran[index];
+                (ran.outcome, ran.message, ran.attempts) = (outcome, message, attempts);
             }
         }
         ran
     }
-}
-
-fn failed(failure: &Failure) -> Outcome {
-    Outcome::Failed { message: failure.to_string(), attempts: 1 }
 }
 
 /// Stands in for a handler that could not be prepared.
@@ -125,7 +117,7 @@ mod tests {
     use super::*;
     use crate::{
         execution::{fixture, handler::Function, observer::Observer},
-        job::Retry,
+        job::{Outcome, Retry},
         testing::ManualClock,
     };
 
@@ -162,11 +154,8 @@ mod tests {
 
         let ran = runner(4).run(Ok(Arc::new(handler)), RULES, shards(4)).await;
 
-        let failed = |message: &str| Outcome::Failed { message: message.to_owned(), attempts: 1 };
-        assert_eq!(
-            outcomes(ran),
-            [Outcome::Done, failed("failed"), failed("panicked: boom"), Outcome::Done]
-        );
+        let messages: Vec<Option<&str>> = ran.iter().map(|ran| ran.message.as_deref()).collect();
+        assert_eq!(messages, [None, Some("failed"), Some("panicked: boom"), None]);
     }
 
     #[tokio::test]
@@ -188,7 +177,7 @@ mod tests {
 
             let ran = runner(limit).run(Ok(Arc::new(handler)), RULES, shards(6)).await;
 
-            assert_eq!(outcomes(ran), vec![Outcome::Done; 6]);
+            assert_eq!(outcomes(ran), vec![Outcome::Succeeded; 6]);
             assert_eq!(most.load(Ordering::SeqCst), limit);
         }
     }
@@ -213,7 +202,8 @@ mod tests {
         cancels[0].cancel(CancelReason::ShuttingDown);
 
         let reasons = [CancelReason::ShuttingDown, CancelReason::Requested];
-        assert_eq!(outcomes(run.await), reasons.map(|reason| Outcome::Cancelled { reason }));
+        let messages: Vec<Option<String>> = run.await.into_iter().map(|ran| ran.message).collect();
+        assert_eq!(messages, reasons.map(|reason| AttemptResult::cancelled(reason).message));
     }
 
     #[tokio::test]
@@ -223,7 +213,7 @@ mod tests {
             fn attempt_started(&self, shard: &Shard) {
                 assert_ne!(shard.item, 1, "panics for shard 1");
             }
-            fn attempt_ended(&self, _: &Shard, _: &Outcome) {}
+            fn attempt_ended(&self, _: &Shard, _: &AttemptResult) {}
         }
         let mut runner = runner(2);
         runner.context.observer = Arc::new(PanickingObserver);
@@ -231,14 +221,15 @@ mod tests {
 
         let outcomes = outcomes(runner.run(Ok(Arc::new(handler)), RULES, shards(3)).await);
 
-        assert!(outcomes[0].is_done() && outcomes[1].is_failure() && outcomes[2].is_done());
+        assert!(outcomes[0].is_success() && outcomes[1].is_failure() && outcomes[2].is_success());
     }
 
     #[tokio::test]
     async fn shards_fail_with_preparation_failure() {
         let ran = runner(2).run(Err(Failure::new("no command line")), RULES, shards(2)).await;
 
-        let failed = Outcome::Failed { message: "no command line".into(), attempts: 1 };
-        assert_eq!(outcomes(ran), [failed.clone(), failed]);
+        for result in ran {
+            assert_eq!(result.message.as_deref(), Some("no command line"));
+        }
     }
 }

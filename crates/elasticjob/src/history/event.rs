@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::stable_hash::stable_hash;
 use crate::job::{
-    Attempt, FencingToken, InstanceId, InvalidValue, JobName, RunId, Shard, ShardCount, TaskId,
+    Attempt, FencingToken, InstanceId, InvalidValue, JobName, Outcome, RunId, Shard, ShardCount,
+    TaskId,
 };
 
 /// Something that happened to a job, a run or an attempt.
@@ -95,16 +96,6 @@ impl FromStr for AttemptId {
     }
 }
 
-/// What caused a run.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Source {
-    Schedule,
-    /// A trigger, by this user if known.
-    Trigger {
-        by: Option<String>,
-    },
-}
-
 /// An attempt of a shard started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -114,7 +105,8 @@ pub struct AttemptStarted {
     pub run: RunId,
     /// When the run was due, or its logical time.
     pub due_at: Timestamp,
-    pub source: Source,
+    /// The user or program that triggered the run, if it was triggered and that is known.
+    pub triggered_by: Option<String>,
     pub item: u32,
     pub total: ShardCount,
     /// Attempt number and reason.
@@ -131,13 +123,13 @@ pub struct AttemptStarted {
 
 impl AttemptStarted {
     /// The start of an attempt on this host.
-    pub fn of(shard: &Shard, source: Source, host: Arc<str>, at: Timestamp) -> Self {
+    pub fn of(shard: &Shard, host: Arc<str>, at: Timestamp) -> Self {
         Self {
             id: AttemptId::of(shard),
             job: shard.job.clone(),
             run: shard.run.clone(),
             due_at: shard.due_at,
-            source,
+            triggered_by: shard.triggered_by.clone(),
             item: shard.item,
             total: shard.total,
             attempt: shard.attempt,
@@ -155,7 +147,9 @@ impl AttemptStarted {
 pub struct AttemptEnded {
     pub started: Arc<AttemptStarted>,
     pub at: Timestamp,
-    pub ending: Ending,
+    pub outcome: Outcome,
+    /// Why it did not succeed; `None` if it did.
+    pub message: Option<String>,
 }
 
 /// The instance that ran a shard is gone: its attempts without an end are lost.
@@ -167,50 +161,6 @@ pub struct AttemptLost {
     /// Attempts of claims before this token are lost.
     pub token: FencingToken,
     pub at: Timestamp,
-}
-
-/// The outcome of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ending {
-    Done,
-    Failed(String),
-    /// It exceeded its timeout.
-    TimedOut(String),
-    Cancelled(String),
-    /// It ended after its lease was lost: another instance may have run it.
-    Fenced,
-}
-
-impl Ending {
-    /// `done`, `failed`, `timed_out`, `cancelled` or `fenced`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed(_) => "failed",
-            Self::TimedOut(_) => "timed_out",
-            Self::Cancelled(_) => "cancelled",
-            Self::Fenced => "fenced",
-        }
-    }
-
-    /// Why it did not succeed; `None` if it did.
-    pub fn message(&self) -> Option<&str> {
-        match self {
-            Self::Done => None,
-            Self::Failed(message) | Self::TimedOut(message) | Self::Cancelled(message) => {
-                Some(message)
-            }
-            Self::Fenced => {
-                Some("ended after its lease was lost; another instance may have run it")
-            }
-        }
-    }
-
-    /// Whether it succeeded.
-    pub fn is_done(&self) -> bool {
-        matches!(self, Self::Done)
-    }
 }
 
 /// An instance's part of a run changes its state: Java ElasticJob's status trace.
@@ -262,7 +212,7 @@ pub struct FiresMissed {
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: u64,
-    pub why: MissedReason,
+    pub reason: MissedReason,
     pub at: Timestamp,
 }
 
@@ -273,7 +223,7 @@ pub enum MissedReason {
     /// The previous run was still going, and the job does not compensate misfires.
     Skipped,
     /// No instance was up, and the job does not catch up.
-    NobodyThere,
+    NoInstance,
 }
 
 impl MissedReason {
@@ -281,7 +231,7 @@ impl MissedReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Skipped => "skipped",
-            Self::NobodyThere => "nobody_there",
+            Self::NoInstance => "nobody_there",
         }
     }
 }

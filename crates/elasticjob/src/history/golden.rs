@@ -7,15 +7,16 @@ use std::{iter::successors, num::NonZeroU32, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
-    MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
+    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, Line, MissedReason,
+    OutputCut, OutputPrinted, Status, StatusState,
 };
-use crate::job::{Attempt, FencingToken, InstanceId, RunId, RunReason, TaskId};
+use crate::job::{Attempt, FencingToken, InstanceId, Outcome, RunId, RunReason, TaskId};
 
 /// Fixed messages, so that rewording the library's own messages does not change the golden files.
 pub(super) const FAILED: &str = "order 4711 not found";
 pub(super) const TIMED_OUT: &str = "took longer than 5s";
 pub(super) const CANCELLED: &str = "cancelled by ann";
+pub(super) const FENCED: &str = "a sentence";
 pub(super) const STATUS: &str = "{0=no}";
 
 const STREAMS: [&str; 7] = ["stdout", "stderr", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
@@ -37,10 +38,10 @@ fn later(number: i64, millis: i64) -> Timestamp {
 }
 
 /// The beginning of a run, by its number.
-fn started(number: i64, reason: RunReason, source: Source) -> Arc<AttemptStarted> {
-    let run = match source {
-        Source::Schedule => RunId::scheduled("settle".parse().unwrap(), due(number)),
-        Source::Trigger { .. } => RunId::triggered(number.try_into().unwrap()),
+fn started(number: i64, reason: RunReason, triggered_by: Option<&str>) -> Arc<AttemptStarted> {
+    let run = match reason {
+        RunReason::Trigger => RunId::triggered(number.try_into().unwrap()),
+        _ => RunId::scheduled("settle".parse().unwrap(), due(number)),
     };
     let attempt = Attempt { number: NonZeroU32::new(2).unwrap(), reason };
     let token = FencingToken::new(100 + number);
@@ -49,7 +50,7 @@ fn started(number: i64, reason: RunReason, source: Source) -> Arc<AttemptStarted
         job: "settle".parse().unwrap(),
         run,
         due_at: due(number),
-        source,
+        triggered_by: triggered_by.map(ToOwned::to_owned),
         item: 1,
         total: 2.try_into().unwrap(),
         attempt,
@@ -61,44 +62,54 @@ fn started(number: i64, reason: RunReason, source: Source) -> Arc<AttemptStarted
     })
 }
 
-fn ended(started: Arc<AttemptStarted>, number: i64, ending: Ending) -> Event {
-    Event::Ended(AttemptEnded { started, at: later(number, 57), ending })
+fn ended(started: Arc<AttemptStarted>, number: i64, outcome: Outcome) -> Event {
+    let message = match outcome {
+        Outcome::Succeeded | Outcome::Lost => None,
+        Outcome::Failed => Some(FAILED),
+        Outcome::TimedOut => Some(TIMED_OUT),
+        Outcome::Cancelled => Some(CANCELLED),
+        Outcome::Fenced => Some(FENCED),
+    };
+    let message = message.map(ToOwned::to_owned);
+    Event::Ended(AttemptEnded { started, at: later(number, 57), outcome, message })
 }
 
 /// A run for every reason, source and outcome, one that is still running, and events of every other kind.
 pub(super) fn events() -> Vec<Event> {
-    let reasons = successors(Some(RunReason::Due), |reason| match reason {
-        RunReason::Due => Some(RunReason::Misfire),
+    let reasons = successors(Some(RunReason::Schedule), |reason| match reason {
+        RunReason::Schedule => Some(RunReason::Misfire),
         RunReason::Misfire => Some(RunReason::Failover),
         RunReason::Failover => Some(RunReason::Retry),
         RunReason::Retry => Some(RunReason::CatchUp),
-        RunReason::CatchUp => None,
+        // Triggered runs follow below.
+        RunReason::CatchUp | RunReason::Trigger => None,
     });
-    let endings = successors(Some(Ending::Done), |ending| match ending {
-        Ending::Done => Some(Ending::Failed(FAILED.to_owned())),
-        Ending::Failed(_) => Some(Ending::TimedOut(TIMED_OUT.to_owned())),
-        Ending::TimedOut(_) => Some(Ending::Cancelled(CANCELLED.to_owned())),
-        Ending::Cancelled(_) => Some(Ending::Fenced),
-        Ending::Fenced => None,
+    let outcomes = successors(Some(Outcome::Succeeded), |outcome| match outcome {
+        Outcome::Succeeded => Some(Outcome::Failed),
+        Outcome::Failed => Some(Outcome::TimedOut),
+        Outcome::TimedOut => Some(Outcome::Cancelled),
+        Outcome::Cancelled => Some(Outcome::Fenced),
+        // No instance records its own attempts as lost.
+        Outcome::Fenced | Outcome::Lost => None,
     });
-    let sources = successors(Some(Source::Schedule), |source| match source {
-        Source::Schedule => Some(Source::Trigger { by: Some("ann".to_owned()) }),
-        Source::Trigger { by: Some(_) } => Some(Source::Trigger { by: None }),
-        Source::Trigger { by: None } => None,
-    });
+    let sources = [
+        (RunReason::Schedule, None),
+        (RunReason::Trigger, Some("ann")),
+        (RunReason::Trigger, None),
+    ];
     let mut events = Vec::new();
     for (number, reason) in (10..).zip(reasons) {
-        let started = started(number, reason, Source::Schedule);
+        let started = started(number, reason, None);
         events.push(Event::Started(Arc::clone(&started)));
-        events.push(ended(started, number, Ending::Done));
+        events.push(ended(started, number, Outcome::Succeeded));
     }
-    for (number, ending) in (20..).zip(endings) {
-        events.push(ended(started(number, RunReason::Due, Source::Schedule), number, ending));
+    for (number, outcome) in (20..).zip(outcomes) {
+        events.push(ended(started(number, RunReason::Schedule, None), number, outcome));
     }
-    for (number, source) in (30..).zip(sources) {
-        events.push(Event::Started(started(number, RunReason::Due, source)));
+    for (number, (reason, by)) in (30..).zip(sources) {
+        events.push(Event::Started(started(number, reason, by)));
     }
-    let gone = started(40, RunReason::Due, Source::Schedule);
+    let gone = started(40, RunReason::Schedule, None);
     events.push(Event::Started(Arc::clone(&gone)));
     events.push(Event::Lost(AttemptLost {
         run: gone.run.clone(),
@@ -129,18 +140,18 @@ fn statuses(run: &RunId) -> impl Iterator<Item = Event> {
 }
 
 fn missed() -> impl Iterator<Item = Event> {
-    let reasons = successors(Some(MissedReason::Skipped), |why| match why {
-        MissedReason::Skipped => Some(MissedReason::NobodyThere),
-        MissedReason::NobodyThere => None,
+    let reasons = successors(Some(MissedReason::Skipped), |reason| match reason {
+        MissedReason::Skipped => Some(MissedReason::NoInstance),
+        MissedReason::NoInstance => None,
     });
-    reasons.map(|why| {
+    reasons.map(|reason| {
         let job = "settle".parse().unwrap();
         Event::Missed(FiresMissed {
             job,
             first: due(50),
             last: due(55),
             count: 2,
-            why,
+            reason,
             at: due(59),
         })
     })

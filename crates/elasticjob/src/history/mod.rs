@@ -13,18 +13,19 @@ mod event;
 #[cfg(test)]
 mod golden;
 mod jdbc;
-mod stable_hash;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
 mod recorder;
 mod sink;
+mod stable_hash;
 #[cfg(feature = "_history-store")]
 #[cfg_attr(
     not(feature = "history"),
     allow(dead_code, reason = "a build for one database does not use the code of the others")
 )]
 mod store;
+mod stored_reason;
 mod trace;
 
 #[cfg(feature = "otel")]
@@ -33,15 +34,15 @@ pub use self::otel::SpanExporter;
 pub use self::output::{Layer, layer};
 #[cfg(feature = "_history-store")]
 pub use self::store::{
-    Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
-    NameKind, Output, OutputLine, OutputPosition, Page, Percentiles, PruneSummary, Retention, Run,
-    RunDetails, RunFilter, RunState, Span, Store, StoreError, Totals, Trace, TraceFilter,
-    default_path,
+    AttemptState, Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures,
+    MissedFires, NameKind, Output, OutputLine, OutputPosition, Page, Percentiles, PruneSummary,
+    Retention, Run, RunDetails, RunFilter, RunState, Span, Store, StoreError, Totals, Trace,
+    TraceFilter, default_path,
 };
 pub use self::{
     event::{
-        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
-        MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
+        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, Line,
+        MissedReason, OutputCut, OutputPrinted, Status, StatusState,
     },
     jdbc::from_jdbc,
     recorder::{Counts, Importance, Recorder, Recording},

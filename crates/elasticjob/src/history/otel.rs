@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde_json::{Value, json};
 
 use super::{
-    event::{AttemptEnded, Event, Source, Status, StatusState},
+    event::{AttemptEnded, Event, Status, StatusState},
     sink::{Sink, SinkError},
     trace,
 };
@@ -209,10 +209,10 @@ fn attempt_span(ended: &AttemptEnded) -> Value {
         int_attribute("elasticjob.attempt", number.into()),
         int_attribute("elasticjob.token", started.token.get()),
         text_attribute("elasticjob.reason", started.attempt.reason.as_str()),
-        text_attribute("elasticjob.outcome", ended.ending.as_str()),
+        text_attribute("elasticjob.outcome", ended.outcome.as_str()),
         text_attribute("host.name", &started.host),
     ];
-    if let Source::Trigger { by: Some(by) } = &started.source {
+    if let Some(by) = &started.triggered_by {
         attributes.push(text_attribute("elasticjob.triggered_by", by));
     }
     json!({
@@ -224,7 +224,7 @@ fn attempt_span(ended: &AttemptEnded) -> Value {
         "startTimeUnixNano": nanos(started.at),
         "endTimeUnixNano": nanos(ended.at),
         "attributes": attributes,
-        "status": span_status(ended.ending.is_done(), ended.ending.message().unwrap_or_default()),
+        "status": span_status(ended.outcome.is_success(), ended.message.as_deref().unwrap_or_default()),
     })
 }
 

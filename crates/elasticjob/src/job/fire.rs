@@ -3,6 +3,7 @@
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{
     context::Context, error::InvalidValue, instance::InstanceId, job::Job, name::JobName,
@@ -152,7 +153,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    pub const FIRST: Self = Self { number: NonZeroU32::MIN, reason: RunReason::Due };
+    pub const FIRST: Self = Self { number: NonZeroU32::MIN, reason: RunReason::Schedule };
 
     /// The attempt after this one.
     #[must_use]
@@ -162,11 +163,14 @@ impl Attempt {
 }
 
 /// Why a shard runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunReason {
-    /// The job is due, by its schedule or by a trigger.
-    Due,
+    Schedule,
+    /// A person or program requested the run.
+    Trigger,
     /// The fire was due while the previous run was still going.
     Misfire,
     /// The instance that ran the shard died.
@@ -178,10 +182,14 @@ pub enum RunReason {
 }
 
 impl RunReason {
-    /// `due`, `misfire`, `failover`, `retry` or `catch_up`.
+    pub const ALL: [Self; 6] =
+        [Self::Schedule, Self::Trigger, Self::Misfire, Self::Failover, Self::Retry, Self::CatchUp];
+
+    /// `schedule`, `trigger`, `misfire`, `failover`, `retry` or `catch_up`.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Due => "due",
+            Self::Schedule => "schedule",
+            Self::Trigger => "trigger",
             Self::Misfire => "misfire",
             Self::Failover => "failover",
             Self::Retry => "retry",

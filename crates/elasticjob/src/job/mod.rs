@@ -25,11 +25,13 @@ mod instance;
 mod job;
 mod legacy;
 mod name;
+mod outcome;
 mod plugins;
 mod policy;
 mod precedence;
 mod properties;
 mod props;
+mod shard_selection;
 mod shards;
 mod wire;
 mod yaml;
@@ -44,6 +46,7 @@ pub use self::{
     job::{Job, KeySpelling},
     legacy::{LegacyJob, LegacyKind},
     name::JobName,
+    outcome::Outcome,
     plugins::{Strategy, ThreadPool, TypeName},
     policy::{
         Backoff, CatchUp, Failover, LeaseLoss, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile,
@@ -52,5 +55,6 @@ pub use self::{
     precedence::{ConfigDecision, Conflict, Difference, Handler, drift, replacing, resolve_config},
     properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
+    shard_selection::{ShardItems, ShardSelection},
     shards::{ItemParameters, ShardCount},
 };

@@ -19,12 +19,12 @@ use tracing::Instrument;
 
 use crate::{
     coordination::member,
-    execution::{Failure, Handler, Observer, Outcome, Output, ShardResult, Stream},
+    execution::{AttemptResult, Failure, Handler, Observer, Output, ShardResult, Stream},
     history::{
-        self, AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed,
-        MissedReason, OutputBuffer, OutputBuffers, Recording, Source, Status, StatusState,
+        self, AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed,
+        MissedReason, OutputBuffer, OutputBuffers, Recording, Status, StatusState,
     },
-    job::{JobName, RunId, Shard, TaskId},
+    job::{JobName, Outcome, RunId, Shard, TaskId},
     runtime::Clock,
 };
 
@@ -181,14 +181,26 @@ impl HistoryTap {
         job: &JobName,
         fires: (Timestamp, Timestamp, u64),
     ) {
-        self.record_missed(job, fires, MissedReason::NobodyThere);
+        self.record_missed(job, fires, MissedReason::NoInstance);
     }
 
-    fn record_missed(&self, job: &JobName, fires: (Timestamp, Timestamp, u64), why: MissedReason) {
+    fn record_missed(
+        &self,
+        job: &JobName,
+        fires: (Timestamp, Timestamp, u64),
+        reason: MissedReason,
+    ) {
         if let Some(tap) = &self.0 {
             let (first, last, count) = fires;
             let (job, at) = (job.clone(), tap.clock.now());
-            tap.recording.record(Event::Missed(FiresMissed { job, first, last, count, why, at }));
+            tap.recording.record(Event::Missed(FiresMissed {
+                job,
+                first,
+                last,
+                count,
+                reason,
+                at,
+            }));
         }
     }
 
@@ -209,19 +221,19 @@ impl HistoryTap {
 
 /// Java ElasticJob's state and message for these outcomes. A failure takes precedence; the message has the form of a Java map.
 fn java_status(ran: &[ShardResult]) -> (StatusState, String) {
-    let any = |is: fn(&Outcome) -> bool| ran.iter().any(|ran| is(&ran.outcome));
+    let any = |is: fn(Outcome) -> bool| ran.iter().any(|ran| is(ran.outcome));
     let state = if any(Outcome::is_failure) {
         StatusState::Error
-    } else if any(|outcome| matches!(outcome, Outcome::Fenced)) {
+    } else if any(|outcome| outcome == Outcome::Fenced) {
         StatusState::Lost
-    } else if any(|outcome| matches!(outcome, Outcome::Cancelled { .. })) {
+    } else if any(|outcome| outcome == Outcome::Cancelled) {
         StatusState::Killed
     } else {
         return (StatusState::Finished, String::new());
     };
-    let failed = ran.iter().filter(|ran| !ran.outcome.is_done());
+    let failed = ran.iter().filter(|ran| !ran.outcome.is_success());
     let failed: Vec<String> =
-        failed.map(|ran| format!("{}={}", ran.shard.item, ran.outcome)).collect();
+        failed.map(|ran| format!("{}={}", ran.shard.item, ran.text())).collect();
     (state, format!("{{{}}}", failed.join(", ")))
 }
 
@@ -243,13 +255,7 @@ impl ActiveTap {
 
 impl Observer for ActiveTap {
     fn attempt_started(&self, shard: &Shard) {
-        let source = if shard.run.is_scheduled() {
-            Source::Schedule
-        } else {
-            Source::Trigger { by: shard.triggered_by.clone() }
-        };
-        let mut started =
-            AttemptStarted::of(shard, source, Arc::clone(&self.host), self.clock.now());
+        let mut started = AttemptStarted::of(shard, Arc::clone(&self.host), self.clock.now());
         started.trace = self.is_traced.then(|| history::trace_id(&shard.run));
         let (id, started) = (started.id, Arc::new(started));
         let open = OpenAttempt { started: Arc::clone(&started), buffer: self.buffers.open(shard) };
@@ -257,22 +263,15 @@ impl Observer for ActiveTap {
         self.recording.record(Event::Started(started));
     }
 
-    fn attempt_ended(&self, shard: &Shard, outcome: &Outcome) {
+    fn attempt_ended(&self, shard: &Shard, result: &AttemptResult) {
         let Some(OpenAttempt { started, buffer }) =
             self.open_attempts().remove(&AttemptId::of(shard))
         else {
             return;
         };
         buffer.flush();
-        let ending = match outcome {
-            Outcome::Done => Ending::Done,
-            Outcome::Failed { message, .. } => Ending::Failed(message.clone()),
-            Outcome::TimedOut { .. } => Ending::TimedOut(outcome.to_string()),
-            Outcome::Cancelled { .. } => Ending::Cancelled(outcome.to_string()),
-            Outcome::Fenced => Ending::Fenced,
-        };
-        let at = self.clock.now();
-        self.recording.record(Event::Ended(AttemptEnded { started, at, ending }));
+        let (at, outcome, message) = (self.clock.now(), result.outcome, result.message.clone());
+        self.recording.record(Event::Ended(AttemptEnded { started, at, outcome, message }));
     }
 }
 
@@ -331,27 +330,28 @@ mod tests {
         let job = Job::named("settle").unwrap().shards(3);
         let fire = Fire::scheduled(job.name.clone(), Timestamp::UNIX_EPOCH);
         let task: TaskId = "settle@-@0,1,2@-@READY@-@1.2.3.4@-@5".parse().unwrap();
-        let ran = |outcomes: &[Outcome]| -> Vec<ShardResult> {
+        let ran = |results: &[AttemptResult]| -> Vec<ShardResult> {
             (0..)
-                .zip(outcomes)
-                .map(|(item, outcome)| ShardResult {
-                    shard: Shard::of(&job, &fire, task.clone(), item, FencingToken::new(1)),
-                    outcome: outcome.clone(),
+                .zip(results)
+                .map(|(item, result)| {
+                    let shard = Shard::of(&job, &fire, task.clone(), item, FencingToken::new(1));
+                    ShardResult::new(shard, result.clone())
                 })
                 .collect()
         };
-        let failed = Outcome::Failed { message: "no".into(), attempts: 2 };
-        let cancelled = Outcome::Cancelled { reason: CancelReason::Requested };
+        let failed = AttemptResult::failed(&Failure::new("no"));
+        let cancelled = AttemptResult::cancelled(CancelReason::Requested);
+        let (done, fenced) = (AttemptResult::succeeded(), AttemptResult::fenced());
 
-        let status = |outcomes: &[Outcome]| java_status(&ran(outcomes));
+        let status = |results: &[AttemptResult]| java_status(&ran(results));
 
-        assert_eq!(status(&[Outcome::Done, Outcome::Done]), (StatusState::Finished, String::new()));
+        assert_eq!(status(&[done.clone(), done.clone()]), (StatusState::Finished, String::new()));
         assert_eq!(
-            status(&[failed.clone(), Outcome::Done, Outcome::Fenced]).1,
+            status(&[failed.clone(), done.clone(), fenced.clone()]).1,
             "{0=no, 2=ended after its lease was lost; another instance may have run it}"
         );
-        assert_eq!(status(&[failed, Outcome::Fenced]).0, StatusState::Error);
-        assert_eq!(status(&[cancelled.clone(), Outcome::Fenced]).0, StatusState::Lost);
-        assert_eq!(status(&[cancelled, Outcome::Done]).0, StatusState::Killed);
+        assert_eq!(status(&[failed, fenced.clone()]).0, StatusState::Error);
+        assert_eq!(status(&[cancelled.clone(), fenced]).0, StatusState::Lost);
+        assert_eq!(status(&[cancelled, done]).0, StatusState::Killed);
     }
 }

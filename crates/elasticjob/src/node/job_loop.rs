@@ -28,7 +28,7 @@ use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
         member::{
-            BusyShards, ClaimReason, IfAbsent, JobSource, JoinError, JoinRequest, Member,
+            BusyShards, ClaimScope, IfAbsent, JobSource, JoinError, JoinRequest, Member,
             MemberEvent, MemberResources, settle_configuration,
         },
         sharding::CustomStrategies,
@@ -281,8 +281,7 @@ impl JobLoop {
                     Some(MemberEvent::Misfired) => state.pending.may_have_misfires = true,
                     Some(MemberEvent::TakenOver(claimed)) => {
                         let run = self.run_context(&member, &job, &runner, &cancel);
-                        let run = state.runs.spawn(async move { run.run_taken_over(*claimed).await });
-                        state.run_started(run.id(), WorkItem::TakeOver);
+                        state.runs.spawn(async move { run.run_taken_over(*claimed).await });
                     }
                     Some(MemberEvent::ShardLost(lost)) => self.node.history.record_lost(*lost),
                     Some(MemberEvent::ShutDown) => {
@@ -341,14 +340,14 @@ impl JobLoop {
         let handle = match item {
             WorkItem::Fire(fire) => state
                 .runs
-                .spawn(async move { run.run_fire(fire, ClaimReason::Due, max_wait).await }),
+                .spawn(async move { run.run_fire(fire, ClaimScope::Scheduled, max_wait).await }),
             WorkItem::Trigger(trigger) => {
                 let at = trigger.at.unwrap_or_else(|| self.node.clock.now());
                 let fire = Fire::triggered(job.name.clone(), at, trigger.run?)
                     .by(trigger.by)
                     .given(trigger.parameter);
-                let why = ClaimReason::Trigger(trigger.shards);
-                state.runs.spawn(async move { run.run_fire(fire, why, max_wait).await })
+                let scope = ClaimScope::Triggered(trigger.shards);
+                state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
@@ -366,11 +365,9 @@ impl JobLoop {
                     let id = RunId::triggered(self.node.randomness.bits());
                     Fire::triggered(job.name.clone(), now, id)
                 };
-                let why = ClaimReason::Misfire { since: state.since };
-                state.runs.spawn(async move { run.run_fire(fire, why, max_wait).await })
+                let scope = ClaimScope::Misfired { since: state.since };
+                state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
             }
-            // The member takes shards over itself and reports them.
-            WorkItem::TakeOver => return None,
         };
         Some(handle.id())
     }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     coordination::{member::BusyShards, trigger::TriggerRequest},
+    job::ShardSelection,
     runtime::CancelToken,
 };
 
@@ -29,7 +30,7 @@ pub(super) struct JobState {
     pub(super) cancel: CancelToken,
     /// The work items of this session's runs, and the triggers of earlier sessions' runs, so that an item that never started can be put back.
     items: Vec<(task::Id, WorkItem)>,
-    /// The own run of this session. Failover runs are not counted: they wait for no run, and no run waits for them.
+    /// The own run of this session.
     active: Option<task::Id>,
 }
 
@@ -59,10 +60,9 @@ impl JobState {
         if self.active.is_some() { None } else { self.pending.next() }
     }
 
+    /// An own run started. Failover runs are not noted here: they wait for no run, and no run waits for them.
     pub(super) fn run_started(&mut self, id: task::Id, item: WorkItem) {
-        if !matches!(item, WorkItem::TakeOver) {
-            self.active = Some(id);
-        }
+        self.active = Some(id);
         self.items.push((id, item));
     }
 
@@ -86,11 +86,10 @@ impl JobState {
             // A fire that came due during the run is a misfire now.
             (RunResult::Ran { unclaimed }, item) => {
                 self.pending.may_have_misfires = true;
-                if let (Some(WorkItem::Trigger(trigger)), false) = (item, unclaimed.is_empty()) {
-                    self.pending.put_back(WorkItem::Trigger(TriggerRequest {
-                        shards: unclaimed,
-                        ..trigger
-                    }));
+                if let (Some(WorkItem::Trigger(trigger)), Ok(shards)) =
+                    (item, ShardSelection::only(unclaimed))
+                {
+                    self.pending.put_back(WorkItem::Trigger(TriggerRequest { shards, ..trigger }));
                 }
             }
             (RunResult::Postponed, Some(item)) => {

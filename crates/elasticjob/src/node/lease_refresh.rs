@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::run::margin;
+use super::run_lease::margin;
 use crate::{registry::Registry, runtime::Clock};
 
 /// Sessions at least this long need no refresh: pings are a third of the timeout apart and count at most a second later, so the last ping before

@@ -10,6 +10,7 @@
 
 mod address;
 mod builder;
+mod catch_up;
 mod declaration;
 mod error;
 mod history_tap;
@@ -22,6 +23,7 @@ mod once_barrier;
 mod pending_work;
 mod permission_check;
 mod run;
+mod run_lease;
 mod running_node;
 mod supervision;
 mod timer;

@@ -131,7 +131,10 @@ impl OnceBarrier {
 
 /// Whether the other shards of the fire take part, too. They do not in a misfire, catch-up or failover run.
 fn takes_part(execution: &Execution) -> bool {
-    execution.shards.iter().all(|shard| shard.attempt.reason == RunReason::Due)
+    execution
+        .shards
+        .iter()
+        .all(|shard| matches!(shard.attempt.reason, RunReason::Schedule | RunReason::Trigger))
 }
 
 fn is_lease_lost(cancel: &CancelToken) -> bool {
@@ -154,7 +157,7 @@ mod tests {
             Execution::new(task.clone(), fire.run.clone(), vec![shard])
         };
 
-        assert!(takes_part(&execution(RunReason::Due)));
+        assert!(takes_part(&execution(RunReason::Schedule)));
         for reason in [RunReason::Misfire, RunReason::Failover, RunReason::CatchUp] {
             assert!(!takes_part(&execution(reason)));
         }

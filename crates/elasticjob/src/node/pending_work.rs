@@ -24,7 +24,6 @@ pub(super) enum WorkItem {
     Trigger(TriggerRequest),
     CatchUp,
     Misfire,
-    TakeOver,
 }
 
 impl PendingWork {
@@ -40,8 +39,6 @@ impl PendingWork {
             WorkItem::Trigger(trigger) => self.triggers.push_front(trigger),
             WorkItem::CatchUp => self.needs_catch_up = true,
             WorkItem::Misfire => self.may_have_misfires = true,
-            // Its claim was withdrawn: the member takes the shards over again.
-            WorkItem::TakeOver => {}
         }
     }
 

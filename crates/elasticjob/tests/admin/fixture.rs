@@ -7,14 +7,14 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            BusyShards, ClaimReason, ClaimRequest, JobSource, JoinRequest, Member, MemberEvent,
-            MemberResources, ReleaseOutcome, ShardClaim,
+            BusyShards, ClaimRequest, ClaimScope, JobSource, JoinRequest, Member, MemberEvent,
+            MemberResources, Release, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
         tree::{JobTree, ShardNode},
     },
-    job::{Fire, Handler, Instance, InstanceId, Job, JobName},
+    job::{Fire, Handler, Instance, InstanceId, Job, JobName, Outcome},
     registry::{Create, Error, ExpectedVersion, Registry, ensure_path},
     runtime::{CancelToken, SystemClock, SystemRandomness},
     schedule::Zone,
@@ -163,7 +163,7 @@ impl Node {
     pub(crate) async fn claim(&self, fire: &Fire) -> ShardClaim {
         let request = ClaimRequest {
             fire: fire.clone(),
-            why: ClaimReason::Due,
+            scope: ClaimScope::Scheduled,
             max_wait: TIMEOUT,
             cancel: CancelToken::new(),
         };
@@ -171,7 +171,8 @@ impl Node {
     }
 
     pub(crate) async fn finish(&self, claimed: &ShardClaim) {
-        let ended = claimed.shards.iter().map(|shard| (shard.item, ReleaseOutcome::Done));
+        let ended =
+            claimed.shards.iter().map(|shard| (shard.item, Release::Ended(Outcome::Succeeded)));
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 

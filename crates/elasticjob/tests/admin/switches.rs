@@ -1,7 +1,7 @@
 //! Enabling, disabling and shutting down jobs, servers and shards.
 
 use elasticjob::{
-    admin::{ConfigUpdate, JobStatus, RunState, ShardStatus},
+    admin::{ConfigUpdate, JobStatus, LedgerState, ShardStatus},
     coordination::member::MemberEvent,
     job::{Fire, Job},
     testing::conformance::TestServer,
@@ -94,7 +94,7 @@ pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn TestS
     let run = shards[0].last_run.as_ref().unwrap();
     assert_eq!(
         (run.state, run.attempt, run.due_at),
-        (RunState::Running, 1, Some(at("2026-11-15T06:00:00Z")))
+        (LedgerState::Running, 1, Some(at("2026-11-15T06:00:00Z")))
     );
     node.finish(&claimed).await;
     assert!(admin.enable_shard(&settle, 1).await.unwrap());

@@ -1,10 +1,10 @@
 //! Triggers and cancellations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use elasticjob::{
     coordination::{member::MemberEvent, tree::ShardNode, trigger::TriggerRequest},
-    job::Fire,
+    job::{Fire, ShardSelection},
     registry::Create,
     runtime::CancelReason,
     testing::conformance::TestServer,
@@ -68,7 +68,7 @@ pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground
         fixture.assign("settle", &[shard], owner).await;
     }
     let request = |shards: &[u32]| TriggerRequest {
-        shards: shards.iter().copied().collect(),
+        shards: ShardSelection::only(shards.iter().copied()).unwrap(),
         parameter: Some("p".into()),
         ..TriggerRequest::default()
     };
@@ -106,7 +106,7 @@ pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn 
     let claimed = node.claim(&Fire::scheduled(settle.clone(), at("2026-11-15T06:00:00Z"))).await;
     assert_eq!(claimed.shards.len(), 2);
 
-    let cancelled = admin.cancel(&settle, &BTreeSet::new()).await.unwrap();
+    let cancelled = admin.cancel(&settle, &ShardSelection::All).await.unwrap();
 
     assert_eq!(cancelled.requested, BTreeMap::from([(node.id(), vec![0, 1])]));
     assert_eq!(cancelled.not_cancellable, BTreeMap::from([(2, "10.0.0.8@-@4711".to_owned())]));

@@ -82,7 +82,7 @@ async fn start(
         let log = Arc::clone(&log);
         async move {
             // On a busy machine a run may take longer than the second between two fires. Its misfire run does not meet the other instances.
-            if shard.attempt.reason != RunReason::Due {
+            if shard.attempt.reason != RunReason::Schedule {
                 return Ok(());
             }
             let run = shard.run.to_string();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{MemberEvent, ReleaseOutcome},
+        member::{MemberEvent, Release},
         tree::ShardNode,
     },
     job::{Misfire, RunReason},
@@ -161,13 +161,13 @@ async fn failover_run_starts_while_own_shards_run() {
     let (_surviving_node, _connection) = cluster.node(1, with_failover(2), &survivor).await;
     let (dying_node, connection) = cluster.node(2, with_failover(2), &dying).await;
     cluster.advance_seconds(6).await;
-    assert_eq!(survivor.shards_and_reasons(), [(1, RunReason::Due)], "a long run");
+    assert_eq!(survivor.shards_and_reasons(), [(1, RunReason::Schedule)], "a long run");
 
     drop(dying_node);
     connection.die().await;
     cluster.settle().await;
 
-    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Due)]);
+    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Schedule)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn regular_fire_runs_while_a_failover_run_continues() {
 
     cluster.advance_seconds(5).await;
 
-    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Due)]);
+    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Schedule)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,8 +253,7 @@ async fn withdrawn_claim_restores_failover_flag_and_misfire_mark() {
     for _ in 0..2 {
         let taken = successor.take_over().await.unwrap();
         assert!(!cluster.is_flagged(0).await);
-        let withdrawn =
-            items(&taken).into_iter().map(|item| (item, ReleaseOutcome::Withdrawn)).collect();
+        let withdrawn = items(&taken).into_iter().map(|item| (item, Release::Withdrawn)).collect();
         successor.member.claims().release(withdrawn).await.unwrap();
         cluster.settle().await;
 

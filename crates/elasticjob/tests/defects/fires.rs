@@ -115,7 +115,7 @@ async fn misfire_is_compensated_right_after_the_run_beside_java() {
     cluster.settle().await;
 
     let expected = [
-        (1, "2026-11-15T06:00:02Z".to_owned(), RunReason::Due),
+        (1, "2026-11-15T06:00:02Z".to_owned(), RunReason::Schedule),
         (1, "2026-11-15T06:00:06Z".to_owned(), RunReason::Misfire),
     ];
     assert_eq!(due(&slow.attempts()), expected);
@@ -143,7 +143,7 @@ async fn leader_clears_a_stale_processing_node_after_a_timeout() {
     assert_eq!(cluster.owners(2).await, owners);
     handler.clear();
     cluster.advance_seconds(5).await;
-    assert_eq!(handler.shards_and_reasons(), [(1, RunReason::Due)]);
+    assert_eq!(handler.shards_and_reasons(), [(1, RunReason::Schedule)]);
 }
 
 #[tokio::test(start_paused = true)]

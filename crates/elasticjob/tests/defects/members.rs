@@ -7,13 +7,13 @@ use elasticjob::{
         flaw::Flaws,
         ledger::LedgerPage,
         member::{
-            BusyShards, ClaimError, ClaimReason, ClaimRequest, JobSource, JoinError, JoinRequest,
-            Member, MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
+            BusyShards, ClaimError, ClaimRequest, ClaimScope, JobSource, JoinError, JoinRequest,
+            Member, MemberEvent, MemberResources, Release, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
     },
-    job::{Failover, Fire, Handler, Instance, InstanceId, Job},
+    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome},
     registry::{Registry, Zxid},
     runtime::{CancelToken, SystemRandomness},
 };
@@ -94,16 +94,16 @@ impl TestInstance {
     pub(crate) async fn try_claim(
         &self,
         fire: &Fire,
-        why: ClaimReason,
+        scope: ClaimScope,
         max_wait: Duration,
     ) -> Result<ShardClaim, ClaimError> {
         let request =
-            ClaimRequest { fire: fire.clone(), why, max_wait, cancel: CancelToken::new() };
+            ClaimRequest { fire: fire.clone(), scope, max_wait, cancel: CancelToken::new() };
         self.member.claims().claim(request).await
     }
 
     pub(crate) async fn claim(&self, fire: &Fire) -> ShardClaim {
-        let claimed = self.try_claim(fire, ClaimReason::Due, TIMEOUT);
+        let claimed = self.try_claim(fire, ClaimScope::Scheduled, TIMEOUT);
         let claimed =
             tokio::time::timeout(TIMEOUT, claimed).await.expect("claim within the timeout");
         claimed.unwrap()
@@ -111,7 +111,7 @@ impl TestInstance {
 
     /// Claims and releases; returns the shards that were claimed.
     pub(crate) async fn run(&self, fire: &Fire) -> Vec<u32> {
-        match self.try_claim(fire, ClaimReason::Due, Duration::ZERO).await {
+        match self.try_claim(fire, ClaimScope::Scheduled, Duration::ZERO).await {
             Ok(claimed) => {
                 let items = items(&claimed);
                 self.finish(claimed).await;
@@ -123,7 +123,8 @@ impl TestInstance {
     }
 
     pub(crate) async fn finish(&self, claimed: ShardClaim) {
-        let ended = items(&claimed).into_iter().map(|shard| (shard, ReleaseOutcome::Done));
+        let ended =
+            items(&claimed).into_iter().map(|shard| (shard, Release::Ended(Outcome::Succeeded)));
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 

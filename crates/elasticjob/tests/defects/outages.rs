@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{ClaimError, ClaimReason, MemberEvent},
+        member::{ClaimError, ClaimScope, MemberEvent},
         tree::ShardNode,
     },
     job::Reconcile,
@@ -78,7 +78,7 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
     // A claim whose answer is lost is withdrawn, and the fire is claimed again.
     ours.connection.link.cut_after_next_request();
     let due = fire(3);
-    let lost = ours.try_claim(&due, ClaimReason::Due, Duration::ZERO).await;
+    let lost = ours.try_claim(&due, ClaimScope::Scheduled, Duration::ZERO).await;
     assert!(matches!(&lost, Err(ClaimError::Registry(error)) if error.is_outage()), "{lost:?}");
     ours.connection.link.heal();
     cluster.advance_seconds(2).await;

@@ -70,7 +70,7 @@ async fn l07_misfire_runs_once_right_after_the_run_it_waited_for() {
     assert_eq!(
         due,
         [
-            ("2026-11-15T06:00:02Z".to_owned(), RunReason::Due),
+            ("2026-11-15T06:00:02Z".to_owned(), RunReason::Schedule),
             ("2026-11-15T06:00:06Z".to_owned(), RunReason::Misfire),
         ],
         "no time has passed since the first run ended"

@@ -10,11 +10,11 @@ use elasticjob::{
         claim::{ClaimCandidate, FailoverFlag, Refusal, TransactionBuilder},
         latch,
         ledger::{LedgerState, VersionedPage},
-        member::{ClaimError, ClaimReason, MemberEvent},
+        member::{ClaimError, ClaimScope, MemberEvent},
         tree::ShardNode,
         view::{CachedNode, Document, ShardView},
     },
-    job::{Failover, InstanceId, Monitor, RunReason, Strategy},
+    job::{Failover, InstanceId, Monitor, RunReason, ShardSelection, Strategy},
     registry::{Registry, Version},
     runtime::{CancelReason, Clock},
 };
@@ -154,7 +154,11 @@ async fn s03_reconnect_deletes_no_running_node() {
     cluster.assign_as_java_leader(&[&ours.id(), &ours.id()]).await;
     cluster.settle().await;
     let claimed = ours
-        .try_claim(&fire(1), ClaimReason::Trigger(BTreeSet::from([0])), Duration::ZERO)
+        .try_claim(
+            &fire(1),
+            ClaimScope::Triggered(ShardSelection::only([0]).unwrap()),
+            Duration::ZERO,
+        )
         .await
         .unwrap();
     // Java has taken over the other shard.
@@ -217,7 +221,7 @@ async fn s05_moved_shard_has_one_run_at_a_time_without_monitoring() {
     cluster.settle().await;
     assert_eq!(cluster.owners(1).await, [after.id()], "without a running node the shard moves");
 
-    let early = after.try_claim(&fire(2), ClaimReason::Due, Duration::ZERO).await;
+    let early = after.try_claim(&fire(2), ClaimScope::Scheduled, Duration::ZERO).await;
     assert!(matches!(early, Err(ClaimError::Resharding)), "{early:?}");
     before.finish(claimed).await;
     cluster.settle().await;
@@ -371,7 +375,9 @@ async fn s10_single_sharding_balance_runs_once_with_instances_on_one_host() {
         let mut runs = Vec::new();
         for instance in &instances {
             // All at once: no instance releases before every instance has tried.
-            if let Ok(claimed) = instance.try_claim(&due, ClaimReason::Due, Duration::ZERO).await {
+            if let Ok(claimed) =
+                instance.try_claim(&due, ClaimScope::Scheduled, Duration::ZERO).await
+            {
                 runs.push((instance, claimed));
             }
         }

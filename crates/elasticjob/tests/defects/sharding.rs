@@ -1,11 +1,12 @@
 //! L5, L6, L10, L17, L19: the defects by which Java's sharding waits without limit, or assigns shards to the wrong instances.
 
+use elasticjob::job::ShardSelection;
 use std::{collections::BTreeSet, time::Duration};
 
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{ClaimError, ClaimReason, MemberEvent},
+        member::{ClaimError, ClaimScope, MemberEvent},
         tree::ShardNode,
     },
     registry::{Create, Kind, Op, Path, Registry, ensure_path},
@@ -54,8 +55,13 @@ async fn l05_instance_joining_during_sharding_gets_its_share() {
 async fn l06_long_run_blocks_neither_sharding_nor_other_runs() {
     let cluster = Cluster::new().await;
     let busy = cluster.join(1, job(4)).await;
-    let long =
-        busy.try_claim(&fire(1), ClaimReason::Trigger(BTreeSet::from([0])), Duration::ZERO).await;
+    let long = busy
+        .try_claim(
+            &fire(1),
+            ClaimScope::Triggered(ShardSelection::only([0]).unwrap()),
+            Duration::ZERO,
+        )
+        .await;
     let long = long.unwrap();
 
     let joined = cluster.join(2, job(4)).await;
@@ -79,7 +85,7 @@ async fn l06_long_run_blocks_neither_sharding_nor_other_runs() {
     cluster.settle().await;
     let due = fire(1);
     let (refused, ()) = tokio::join!(
-        ours.try_claim(&due, ClaimReason::Due, Duration::from_secs(5)),
+        ours.try_claim(&due, ClaimScope::Scheduled, Duration::from_secs(5)),
         cluster.advance(Duration::from_millis(5_600))
     );
     assert!(matches!(refused, Err(ClaimError::Resharding)), "{refused:?}");

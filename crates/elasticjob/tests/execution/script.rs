@@ -284,9 +284,10 @@ async fn timeout_kills_all_processes() {
     let run = attempt(&*handler, shard, &guard, &rules, &around);
     let family =
         async { [Process::numbered(&stage.line().await), Process::numbered(&stage.line().await)] };
-    let (outcome, family) = tokio::join!(run, family);
+    let (result, family) = tokio::join!(run, family);
 
-    assert_eq!(outcome, Outcome::TimedOut { limit: Duration::from_millis(300), attempts: 1 });
+    assert_eq!(result.outcome, Outcome::TimedOut);
+    assert_eq!(result.message.as_deref(), Some("took longer than 300ms"));
     assert_eq!(survivors(&family), []);
 }
 

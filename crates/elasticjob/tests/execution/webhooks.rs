@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{AlertChannels, Alerts, HttpClient, Notice, Outcome, Routing},
+    execution::{AlertChannels, Alerts, HttpClient, Notice, Outcome, Routing, ShardResult},
     job::Job,
     runtime::Tasks,
 };
@@ -31,9 +31,14 @@ async fn send_alert(job: &Job) -> String {
     };
     let mut tasks = Tasks::new();
     let alerts = Alerts::start(channels, &mut tasks);
-    let outcome = Outcome::Failed { message: "no \"table\"".into(), attempts: 3 };
+    let result = ShardResult {
+        shard: fixture::shard(job, 1),
+        outcome: Outcome::Failed,
+        message: Some("no \"table\"".into()),
+        attempts: 3,
+    };
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
-    let notice = Notice::of_shard(&fixture::shard(job, 1), &outcome, at).unwrap();
+    let notice = Notice::of_shard(&result, at).unwrap();
 
     assert_eq!(alerts.send(job, notice), Routing::Continue);
     drop(alerts);

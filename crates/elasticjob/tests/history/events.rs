@@ -5,10 +5,9 @@ use std::sync::Arc;
 use elasticjob::{
     Job, Shard,
     history::{
-        AttemptEnded, AttemptStarted, Ending, Event, Line, OutputCut, OutputPrinted, Source,
-        Status, StatusState,
+        AttemptEnded, AttemptStarted, Event, Line, OutputCut, OutputPrinted, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Fire, RunId, RunReason, TaskId},
+    job::{Attempt, FencingToken, Fire, Outcome, RunId, RunReason, TaskId},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -84,7 +83,9 @@ impl SampleAttempt {
     pub(crate) fn shard(&self) -> Shard {
         let job = Job::named(&self.job).unwrap().shards(self.shards);
         let fire = match &self.trigger {
-            Some((run, _)) => Fire::triggered(job.name.clone(), self.due, run.clone()),
+            Some((run, by)) => {
+                Fire::triggered(job.name.clone(), self.due, run.clone()).by(by.clone())
+            }
             None => Fire::scheduled(job.name.clone(), self.due),
         };
         let token = FencingToken::new(self.token);
@@ -92,12 +93,8 @@ impl SampleAttempt {
     }
 
     fn start(&self) -> Arc<AttemptStarted> {
-        let source = match &self.trigger {
-            Some((_, by)) => Source::Trigger { by: by.clone() },
-            None => Source::Schedule,
-        };
         let at = self.due + SignedDuration::from_millis(self.late);
-        Arc::new(AttemptStarted::of(&self.shard(), source, "machine".into(), at))
+        Arc::new(AttemptStarted::of(&self.shard(), "machine".into(), at))
     }
 
     pub(crate) fn started(&self) -> Event {
@@ -105,10 +102,10 @@ impl SampleAttempt {
     }
 
     /// The end, `took` milliseconds after the start.
-    pub(crate) fn ended(&self, took: i64, ending: Ending) -> Event {
+    pub(crate) fn ended(&self, took: i64, (outcome, message): (Outcome, Option<&str>)) -> Event {
         let started = self.start();
         let at = started.at + SignedDuration::from_millis(took);
-        Event::Ended(AttemptEnded { started, at, ending })
+        Event::Ended(AttemptEnded { started, at, outcome, message: message.map(ToOwned::to_owned) })
     }
 
     pub(crate) fn status(&self, state: StatusState, message: &str) -> Event {
@@ -148,7 +145,7 @@ pub(crate) fn done(job: &str, due: i64, took: i64) -> Vec<Event> {
     (0..2)
         .flat_map(|item| {
             let shard = attempt.item(item);
-            [shard.started(), shard.ended(took, Ending::Done)]
+            [shard.started(), shard.ended(took, (Outcome::Succeeded, None))]
         })
         .collect()
 }
@@ -156,5 +153,5 @@ pub(crate) fn done(job: &str, due: i64, took: i64) -> Vec<Event> {
 /// A run of one shard that fails.
 pub(crate) fn failed(job: &str, due: i64, why: &str) -> Vec<Event> {
     let attempt = SampleAttempt::of(job, due);
-    vec![attempt.started(), attempt.ended(10, Ending::Failed(why.to_owned()))]
+    vec![attempt.started(), attempt.ended(10, (Outcome::Failed, Some(why)))]
 }

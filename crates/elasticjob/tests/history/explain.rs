@@ -5,8 +5,8 @@ use std::sync::Arc;
 use elasticjob::{
     admin::{Admin, Topic},
     coordination::tree::JobTree,
-    history::{Ending, Event, FiresMissed, MissedReason, Sink},
-    job::{Job, RunReason},
+    history::{Event, FiresMissed, MissedReason, Sink},
+    job::{Job, Outcome, RunReason},
     registry::{Create, Registry, ensure_path, memory::MemoryServer},
     runtime::SystemClock,
 };
@@ -34,16 +34,16 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         first: after(an_hour),
         last: after(2 * an_hour),
         count: 2,
-        why: MissedReason::NobodyThere,
+        reason: MissedReason::NoInstance,
         at: after(3 * an_hour),
     });
     store
         .store(&[
             lost.started(),
             again.started(),
-            again.ended(40, Ending::Done),
+            again.ended(40, (Outcome::Succeeded, None)),
             failed.started(),
-            failed.ended(5, Ending::Failed("no such order\nin line 7".to_owned())),
+            failed.ended(5, (Outcome::Failed, Some("no such order\nin line 7"))),
             missed,
         ])
         .await

@@ -1,10 +1,11 @@
 //! Queries find what was stored.
 
+use elasticjob::job::Outcome;
 use std::collections::BTreeSet;
 
 use elasticjob::history::{
-    Ending, Event, ExecutionFilter, FiresMissed, MissedReason, NameKind, RunFilter, RunState, Sink,
-    Span, StatusState, Store, TraceFilter,
+    Event, ExecutionFilter, FiresMissed, MissedReason, NameKind, RunFilter, RunState, Sink, Span,
+    StatusState, Store, TraceFilter,
 };
 use jiff::SignedDuration;
 
@@ -70,7 +71,7 @@ pub(crate) async fn runs_are_filtered(database: &TestDatabase) {
         .await
         .unwrap();
     let triggered = SampleAttempt::of("report", 0).late(30_000).triggered(7, Some("jane"));
-    store.store(&[triggered.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
+    store.store(&[triggered.ended(1, (Outcome::Cancelled, Some("enough")))]).await.unwrap();
     let [succeeded, failing, running] = [
         SampleAttempt::of("settle", 0).run().to_string(),
         SampleAttempt::of("settle", 10_000).run().to_string(),
@@ -156,7 +157,8 @@ pub(crate) async fn figures_have_counts_durations_and_delays(database: &TestData
     let store = database.open().await;
     for run in 0..100 {
         let attempt = SampleAttempt::of("settle", run * 1000).late(run);
-        let ending = if run == 99 { Ending::Failed("no".to_owned()) } else { Ending::Done };
+        let ending =
+            if run == 99 { (Outcome::Failed, Some("no")) } else { (Outcome::Succeeded, None) };
         store.store(&[attempt.ended(run + 1, ending)]).await.unwrap();
     }
     store.store(&[SampleAttempt::of("settle", 100_000).started()]).await.unwrap();
@@ -246,7 +248,7 @@ pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
         first: noon(),
         last: after(5000),
         count: 6,
-        why: MissedReason::NobodyThere,
+        reason: MissedReason::NoInstance,
         at: after(6000),
     });
     store.store(&[missed.clone(), missed]).await.unwrap();
@@ -262,19 +264,19 @@ pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
 
 pub(crate) async fn gap_reported_by_several_instances_is_stored_once(database: &TestDatabase) {
     let store = database.open().await;
-    let gap = |last: i64, count: u64, why: MissedReason| {
+    let gap = |last: i64, count: u64, reason: MissedReason| {
         let (job, first, last, at) =
             ("settle".parse().unwrap(), noon(), after(last), after(last + 1000));
-        Event::Missed(FiresMissed { job, first, last, count, why, at })
+        Event::Missed(FiresMissed { job, first, last, count, reason, at })
     };
     // Each instance checked at another time, in the same batch or another.
     store
-        .store(&[gap(5000, 6, MissedReason::NobodyThere), gap(4000, 5, MissedReason::NobodyThere)])
+        .store(&[gap(5000, 6, MissedReason::NoInstance), gap(4000, 5, MissedReason::NoInstance)])
         .await
         .unwrap();
-    store.store(&[gap(7000, 8, MissedReason::NobodyThere)]).await.unwrap();
+    store.store(&[gap(7000, 8, MissedReason::NoInstance)]).await.unwrap();
     store
-        .store(&[gap(5000, 6, MissedReason::NobodyThere), gap(0, 1, MissedReason::Skipped)])
+        .store(&[gap(5000, 6, MissedReason::NoInstance), gap(0, 1, MissedReason::Skipped)])
         .await
         .unwrap();
 

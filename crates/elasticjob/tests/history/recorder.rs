@@ -1,11 +1,12 @@
 //! Records events into a database; a bad event in a batch does not affect the others.
 
+use elasticjob::job::Outcome;
 use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        Counts, Ending, Event, HistoryUrl, Importance, OutputPosition, Recorder, Recording,
-        Retention, RunFilter, Store,
+        Counts, Event, HistoryUrl, Importance, OutputPosition, Recorder, Recording, Retention,
+        RunFilter, Store,
     },
     runtime::{SystemClock, SystemRandomness, Tasks},
 };
@@ -117,8 +118,8 @@ pub(crate) async fn unsupported_character_changes_only_its_message(database: &Te
     let counts = record(
         &url,
         vec![
-            one.ended(5, Ending::Failed("🔥 is hot".to_owned())),
-            other.ended(5, Ending::Failed("schön".to_owned())),
+            one.ended(5, (Outcome::Failed, Some("🔥 is hot"))),
+            other.ended(5, (Outcome::Failed, Some("schön"))),
         ],
     )
     .await;

@@ -2,10 +2,10 @@
 
 use elasticjob::{
     history::{
-        AttemptId, AttemptLost, Ending, Event, OutputCut, OutputPosition, RunFilter, RunState,
-        Sink, StatusState, TraceFilter,
+        AttemptId, AttemptLost, Event, OutputCut, OutputPosition, RunFilter, RunState, Sink,
+        StatusState, TraceFilter,
     },
-    job::{FencingToken, RunReason},
+    job::{FencingToken, Outcome, RunReason},
 };
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -23,13 +23,13 @@ pub(crate) async fn run_state_follows_last_attempts_of_shards(database: &TestDat
 
     store.store(&[zero.started(), one.started()]).await.unwrap();
     let started = run().await;
-    store.store(&[zero.ended(5, Ending::Done)]).await.unwrap();
-    store.store(&[one.ended(30, Ending::Failed("no such order".to_owned()))]).await.unwrap();
+    store.store(&[zero.ended(5, (Outcome::Succeeded, None))]).await.unwrap();
+    store.store(&[one.ended(30, (Outcome::Failed, Some("no such order")))]).await.unwrap();
     let failed = run().await;
     let retry = one.again(RunReason::Retry, 100).late(100);
     store.store(&[retry.started()]).await.unwrap();
     let retried = run().await;
-    store.store(&[retry.ended(20, Ending::Done)]).await.unwrap();
+    store.store(&[retry.ended(20, (Outcome::Succeeded, None))]).await.unwrap();
     let succeeded = run().await;
 
     let states = [&started, &failed, &retried, &succeeded].map(|run| run.state);
@@ -70,12 +70,12 @@ pub(crate) async fn end_stored_before_start_stays(database: &TestDatabase) {
     let store = database.open().await;
     let attempt = SampleAttempt::of("settle", 0);
 
-    store.store(&[attempt.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
+    store.store(&[attempt.ended(5, (Outcome::TimedOut, Some("after 5 ms")))]).await.unwrap();
     store.store(&[attempt.started()]).await.unwrap();
 
     let details = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
     let [execution] = &details.executions[..] else { panic!("{details:?}") };
-    assert_eq!(execution.outcome.as_deref(), Some("timed_out"));
+    assert_eq!(execution.outcome, Some(Outcome::TimedOut));
     assert_eq!(execution.failure_cause.as_deref(), Some("after 5 ms"));
     assert_eq!(details.run.state, RunState::Failed);
 }
@@ -86,7 +86,10 @@ pub(crate) async fn shard_completed_by_failover_is_done(database: &TestDatabase)
     let taken = killed.on("10.0.0.8@-@1-00000002").again(RunReason::Failover, 200).late(3000);
 
     // The first attempt has no end.
-    store.store(&[killed.started(), taken.started(), taken.ended(5, Ending::Done)]).await.unwrap();
+    store
+        .store(&[killed.started(), taken.started(), taken.ended(5, (Outcome::Succeeded, None))])
+        .await
+        .unwrap();
 
     let details = store.run(&killed.run().to_string()).await.unwrap().unwrap();
     assert_eq!(details.run.state, RunState::Done);
@@ -109,16 +112,16 @@ pub(crate) async fn taken_over_attempt_is_lost_until_its_late_end(database: &Tes
     store.store(&[attempt.started()]).await.unwrap();
     store.store(&[again.started()]).await.unwrap();
     let taken_over = outcomes().await;
-    store.store(&[attempt.started(), again.ended(5, Ending::Done)]).await.unwrap();
+    store.store(&[attempt.started(), again.ended(5, (Outcome::Succeeded, None))]).await.unwrap();
     let run = store.run(&id).await.unwrap().unwrap();
-    store.store(&[attempt.ended(9000, Ending::Fenced)]).await.unwrap();
+    store.store(&[attempt.ended(9000, (Outcome::Fenced, Some("fenced")))]).await.unwrap();
 
-    let lost = Some("lost".to_owned());
-    assert_eq!(taken_over, [lost.clone(), None]);
+    let lost = Some(Outcome::Lost);
+    assert_eq!(taken_over, [lost, None]);
     assert_eq!((run.run.state, run.run.failure), (RunState::Done, None));
     assert_eq!(run.executions[0].outcome, lost);
     assert!(run.executions[0].failure_cause.as_deref().unwrap().contains("was gone"));
-    assert_eq!(outcomes().await, [Some("fenced".to_owned()), Some("done".to_owned())]);
+    assert_eq!(outcomes().await, [Some(Outcome::Fenced), Some(Outcome::Succeeded)]);
 }
 
 pub(crate) async fn lost_event_marks_attempts_of_earlier_claims(database: &TestDatabase) {
@@ -137,12 +140,15 @@ pub(crate) async fn lost_event_marks_attempts_of_earlier_claims(database: &TestD
 
     // Another instance's event may arrive first.
     store.store(&[gone(i64::MAX)]).await.unwrap();
-    store.store(&[dead.started(), other.started(), other.ended(5, Ending::Done)]).await.unwrap();
+    store
+        .store(&[dead.started(), other.started(), other.ended(5, (Outcome::Succeeded, None))])
+        .await
+        .unwrap();
     store.store(&[gone(1)]).await.unwrap();
     let before = run().await.state;
     store.store(&[gone(i64::MAX)]).await.unwrap();
     let lost = run().await;
-    store.store(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+    store.store(&[dead.ended(90_000, (Outcome::Succeeded, None))]).await.unwrap();
 
     assert_eq!(before, RunState::Running, "a later claim continues");
     assert_eq!((lost.state, lost.done, lost.failed), (RunState::Failed, 1, 1));
@@ -156,7 +162,7 @@ pub(crate) async fn open_attempt_is_lost_once_its_shard_starts_again(database: &
     let id = dead.run().to_string();
     let now = noon() + SignedDuration::from_mins(2);
     let run = async || store.run(&id).await.unwrap().unwrap().run;
-    let succeeded = [other.started(), other.ended(5, Ending::Done)];
+    let succeeded = [other.started(), other.ended(5, (Outcome::Succeeded, None))];
     store.store(&[&[dead.started()][..], &succeeded].concat()).await.unwrap();
 
     // Other jobs, and other shards of this job, do not matter.
@@ -171,7 +177,7 @@ pub(crate) async fn open_attempt_is_lost_once_its_shard_starts_again(database: &
     let marked = (store.mark_lost(now).await.unwrap(), store.mark_lost(now).await.unwrap());
     let lost = run().await;
     let still = store.run(&next.run().to_string()).await.unwrap().unwrap().run;
-    store.store(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+    store.store(&[dead.ended(90_000, (Outcome::Succeeded, None))]).await.unwrap();
 
     assert_eq!(before, (0, RunState::Running));
     assert_eq!((too_soon, marked), (0, (1, 0)));
@@ -191,7 +197,7 @@ pub(crate) async fn concurrent_writers_agree_on_run_state(database: &TestDatabas
                 let mut attempt = SampleAttempt::of("settle", run * 1000).item(item);
                 attempt.shards = 4;
                 store.store(&[attempt.started()]).await.unwrap();
-                store.store(&[attempt.ended(5, Ending::Done)]).await.unwrap();
+                store.store(&[attempt.ended(5, (Outcome::Succeeded, None))]).await.unwrap();
             }
         });
     }
@@ -223,7 +229,7 @@ pub(crate) async fn long_values_are_truncated_and_stored(database: &TestDatabase
 
     store
         .store(&[
-            attempt.ended(5, Ending::Failed(cause)),
+            attempt.ended(5, (Outcome::Failed, Some(&cause))),
             Event::Status(status),
             attempt.printed(0, &["nothing\0 at \"all\" \\ 🔥"]),
         ])

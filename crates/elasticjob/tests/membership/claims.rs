@@ -5,10 +5,10 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::{LedgerPage, LedgerState},
-        member::{self, ClaimError, ClaimReason, ClaimRequest, MemberEvent, ReleaseOutcome},
+        member::{self, ClaimError, ClaimRequest, ClaimScope, MemberEvent, Release},
         tree::ShardNode,
     },
-    job::{Fire, Monitor},
+    job::{Fire, Monitor, Outcome},
     registry::{Create, ExpectedVersion},
     runtime::{CancelReason, Clock, SystemClock},
     testing::conformance::TestServer,
@@ -43,7 +43,7 @@ pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground:
     finish(&node, claimed).await;
     let late = |fire: &Fire| {
         let since = jiff::Timestamp::MAX;
-        ClaimRequest { why: ClaimReason::Misfire { since }, ..request(fire, TIMEOUT) }
+        ClaimRequest { scope: ClaimScope::Misfired { since }, ..request(fire, TIMEOUT) }
     };
 
     let again = node.member.claims().claim(late(&last)).await;
@@ -69,7 +69,8 @@ pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn T
         let own = claim(&slow, &fire).await;
         wait_for_news(&mut newcomer, |news| *news == MemberEvent::Misfired).await;
         let since = jiff::Timestamp::MAX;
-        let late = ClaimRequest { why: ClaimReason::Misfire { since }, ..request(&fire, TIMEOUT) };
+        let late =
+            ClaimRequest { scope: ClaimScope::Misfired { since }, ..request(&fire, TIMEOUT) };
         let missed = newcomer.member.claims().claim(late).await.unwrap();
 
         assert_eq!((own.shards.len(), missed.shards.len()), (1, 1));
@@ -139,7 +140,7 @@ pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn
     let claimed = claim(&node, &fire).await;
 
     // The connection was lost for longer than the lease, but not for longer than the session.
-    node.member.claims().release(vec![(0, ReleaseOutcome::Fenced)]).await.unwrap();
+    node.member.claims().release(vec![(0, Release::Ended(Outcome::Fenced))]).await.unwrap();
 
     assert!(claimed.shards.iter().all(|shard| !shard.status.is_lost()));
     drop(claimed);
@@ -160,7 +161,7 @@ pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &
     wait_for_news(&mut node, |news| *news == MemberEvent::Misfired).await;
 
     let late = |fire: &Fire| ClaimRequest {
-        why: ClaimReason::Misfire { since: jiff::Timestamp::MAX },
+        scope: ClaimScope::Misfired { since: jiff::Timestamp::MAX },
         ..request(fire, TIMEOUT)
     };
     let again = node.member.claims().claim(late(&fire)).await;
@@ -180,7 +181,7 @@ pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Test
     cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
     claimed.shards[0].status.cancel().cancelled().await;
 
-    node.member.claims().release(vec![(0, ReleaseOutcome::Fenced)]).await.unwrap();
+    node.member.claims().release(vec![(0, Release::Ended(Outcome::Fenced))]).await.unwrap();
 
     let page = cluster.registry().get(&cluster.tree.ledger_page(0)).await.unwrap().unwrap();
     assert_eq!(LedgerPage::read(&page.data).unwrap().state, LedgerState::Failed);

@@ -6,14 +6,14 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            self, BusyShards, ClaimError, ClaimReason, ClaimRequest, JoinRequest, Member,
-            MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
+            self, BusyShards, ClaimError, ClaimRequest, ClaimScope, JoinRequest, Member,
+            MemberEvent, MemberResources, Release, ShardClaim,
         },
         process,
         sharding::CustomStrategies,
         tree::{JobTree, ShardNode},
     },
-    job::{Failover, Fire, Handler, Instance, InstanceId, Job},
+    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome},
     registry::Registry,
     runtime::{CancelToken, SystemClock, SystemRandomness},
     testing::conformance::{self, TestServer},
@@ -131,7 +131,12 @@ pub(crate) fn with_failover(shards: u32) -> Job {
 }
 
 pub(crate) fn request(fire: &Fire, max_wait: Duration) -> ClaimRequest {
-    ClaimRequest { fire: fire.clone(), why: ClaimReason::Due, max_wait, cancel: CancelToken::new() }
+    ClaimRequest {
+        fire: fire.clone(),
+        scope: ClaimScope::Scheduled,
+        max_wait,
+        cancel: CancelToken::new(),
+    }
 }
 
 pub(crate) async fn try_claim(
@@ -151,7 +156,8 @@ pub(crate) fn items(claimed: &ShardClaim) -> Vec<u32> {
 }
 
 pub(crate) async fn finish(node: &Node, claimed: ShardClaim) {
-    let ended = items(&claimed).into_iter().map(|shard| (shard, ReleaseOutcome::Done));
+    let ended =
+        items(&claimed).into_iter().map(|shard| (shard, Release::Ended(Outcome::Succeeded)));
     node.member.claims().release(ended.collect()).await.unwrap();
 }
 

@@ -1,15 +1,15 @@
 //! Requests to an instance from outside: trigger, shutdown, cancel.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        member::{ClaimError, ClaimReason, ClaimRequest, MemberEvent},
+        member::{ClaimError, ClaimRequest, ClaimScope, MemberEvent},
         process,
         tree::ShardNode,
         trigger::InstanceRequest,
     },
-    job::InstanceId,
+    job::{InstanceId, ShardSelection},
     registry::{Create, ExpectedVersion, Op},
     runtime::CancelReason,
     testing::conformance::TestServer,
@@ -86,7 +86,7 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
     let session = cluster.registry().session().id();
     process::register(cluster.registry(), &live, session).await.unwrap();
     let triggered = ClaimRequest {
-        why: ClaimReason::Trigger(BTreeSet::new()),
+        scope: ClaimScope::Triggered(ShardSelection::All),
         ..request(&cluster.fire(), TIMEOUT)
     };
 
@@ -105,7 +105,7 @@ pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn Tes
     let mut cluster = Cluster::new(ground, "cancel-request-cancels").await;
     let node = cluster.join(1, job(2)).await;
     let claimed = claim(&node, &cluster.fire()).await;
-    let cancel = InstanceRequest::Cancel(BTreeSet::from([1])).to_bytes();
+    let cancel = InstanceRequest::Cancel(ShardSelection::only([1]).unwrap()).to_bytes();
     let triggers = cluster.tree.triggers();
     cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
 

@@ -190,5 +190,5 @@ async fn script_output_is_recorded_once_for_its_shard() {
         .collect();
     lines.sort();
     assert_eq!(lines, [("stderr", "err".to_owned()), ("stdout", "out".to_owned())]);
-    assert!(sink.ended()[0].ending.message().unwrap().contains("exited with code 3"));
+    assert!(sink.ended()[0].message.as_ref().unwrap().contains("exited with code 3"));
 }

@@ -11,8 +11,8 @@ use std::{
 
 use elasticjob::{
     coordination::trigger::TriggerRequest,
-    history::{AttemptLost, Ending, Event, MissedReason, Recorder, Sink, Source, StatusState},
-    job::{CatchUp, Failover, Job, Misfire, Retry, RunReason, Shard},
+    history::{AttemptLost, Event, MissedReason, Recorder, Sink, StatusState},
+    job::{CatchUp, Failover, Job, Misfire, Outcome, Retry, RunReason, Shard, ShardSelection},
     node::Node,
     registry::memory::MemoryServer,
     runtime::Clock,
@@ -58,14 +58,16 @@ async fn run_is_recorded_with_shards_and_java_traces() {
     assert_eq!((started.len(), items), (2, BTreeSet::from([0, 1])));
     for started in &started {
         assert_eq!(started.run.to_string(), "settle/1794722400000");
-        assert_eq!(started.source, Source::Schedule);
-        assert_eq!(started.attempt.reason, RunReason::Due);
+        assert_eq!(started.triggered_by, None);
+        assert_eq!(started.attempt.reason, RunReason::Schedule);
         assert_eq!(started.at.to_string(), "2026-11-15T06:00:00Z");
         assert_eq!(started.task.instance.server(), "10.0.0.1");
         assert!(!started.host.is_empty());
     }
     assert!(
-        ended.iter().all(|ended| ended.ending == Ending::Done && started.contains(&ended.started))
+        ended
+            .iter()
+            .all(|ended| ended.outcome == Outcome::Succeeded && started.contains(&ended.started))
     );
     assert_eq!(
         traces(&sink),
@@ -95,18 +97,18 @@ async fn retries_are_attempts_and_trace_has_last_failure() {
         .into_iter()
         .map(|ended| {
             let attempt = ended.started.attempt;
-            (ended.started.item, attempt.number.get(), attempt.reason, ended.ending)
+            (ended.started.item, attempt.number.get(), attempt.reason, ended.message)
         })
         .collect();
     attempts.sort_by_key(|(item, number, ..)| (*item, *number));
-    let failed = |number: u32| Ending::Failed(format!("no {number}"));
+    let failed = |number: u32| Some(format!("no {number}"));
     assert_eq!(
         attempts,
         [
-            (0, 1, RunReason::Due, failed(1)),
+            (0, 1, RunReason::Schedule, failed(1)),
             (0, 2, RunReason::Retry, failed(2)),
-            (0, 3, RunReason::Retry, Ending::Done),
-            (1, 1, RunReason::Due, failed(1)),
+            (0, 3, RunReason::Retry, None),
+            (1, 1, RunReason::Schedule, failed(1)),
             (1, 2, RunReason::Retry, failed(2)),
             (1, 3, RunReason::Retry, failed(3)),
         ]
@@ -131,10 +133,13 @@ async fn triggered_run_records_its_user() {
     cluster.trigger("settle").await;
     cluster.advance(SECOND).await;
 
-    let sources: Vec<Source> =
-        sink.started().iter().map(|started| started.source.clone()).collect();
-    let by = |by: Option<&str>| Source::Trigger { by: by.map(ToOwned::to_owned) };
-    assert_eq!(sources, [by(Some("ann")), by(Some("ann")), by(None), by(None)]);
+    let (ann, unknown) = (Some("ann".to_owned()), None);
+    let by: Vec<Option<String>> =
+        sink.started().iter().map(|started| started.triggered_by.clone()).collect();
+    assert_eq!(by, [ann.clone(), ann, unknown.clone(), unknown]);
+    for started in sink.started() {
+        assert_eq!(started.attempt.reason, RunReason::Trigger);
+    }
     assert_eq!(sink.started()[0].run, triggered.run);
 }
 
@@ -191,7 +196,7 @@ async fn misfire_is_traced_and_compensated() {
 
     let reasons: Vec<RunReason> =
         sink.started().iter().map(|started| started.attempt.reason).collect();
-    assert_eq!(reasons, [RunReason::Due, RunReason::Misfire]);
+    assert_eq!(reasons, [RunReason::Schedule, RunReason::Misfire]);
     let traces = traces(&sink);
     let text = "TASK_FINISHED Previous job 'settle' - shardingItems '[0]' is still running, misfired job will start after previous job completed.";
     assert_eq!(traces[3], text, "{traces:?}");
@@ -222,7 +227,7 @@ async fn skipped_fire_is_recorded_as_missed() {
 
 fn missed(sink: &TestSink) -> Vec<(String, u64, MissedReason)> {
     let missed = sink.events().into_iter().filter_map(|event| match event {
-        Event::Missed(missed) => Some((missed.first.to_string(), missed.count, missed.why)),
+        Event::Missed(missed) => Some((missed.first.to_string(), missed.count, missed.reason)),
         _ => None,
     });
     missed.collect()
@@ -242,7 +247,7 @@ async fn fires_without_instance_are_missed_or_caught_up() {
         cluster.node(|node| node.history(recorder_to(&sink)).job(hourly, succeed)).await.unwrap();
     cluster.advance(10 * SECOND).await;
 
-    assert_eq!(missed(&sink), [("2026-11-15T07:00:00Z".to_owned(), 2, MissedReason::NobodyThere)]);
+    assert_eq!(missed(&sink), [("2026-11-15T07:00:00Z".to_owned(), 2, MissedReason::NoInstance)]);
     let caught_up: Vec<(String, RunReason)> = sink
         .started()
         .iter()
@@ -270,7 +275,7 @@ async fn takeover_is_recorded_as_failover() {
         .iter()
         .map(|started| (started.attempt.number.get(), started.attempt.reason))
         .collect();
-    assert_eq!(runs, [(1, RunReason::Due), (2, RunReason::Failover)]);
+    assert_eq!(runs, [(1, RunReason::Schedule), (2, RunReason::Failover)]);
     assert_eq!(sink.started()[0].run, sink.started()[1].run);
 }
 
@@ -310,18 +315,21 @@ async fn timeout_and_cancellation_are_recorded() {
         cluster.node(|node| node.history(recorder_to(&sink)).job(short, stuck)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
-    let shards = BTreeSet::from([1]);
+    let shards = ShardSelection::only([1]).unwrap();
     cluster.admin().cancel(&"settle".parse().unwrap(), &shards).await.unwrap();
     cluster.advance(30 * SECOND).await;
 
-    let mut endings: Vec<(u32, Ending)> =
-        sink.ended().into_iter().map(|ended| (ended.started.item, ended.ending)).collect();
-    endings.sort_by_key(|(item, _)| *item);
+    let mut ended: Vec<(u32, Outcome, Option<String>)> = sink
+        .ended()
+        .into_iter()
+        .map(|ended| (ended.started.item, ended.outcome, ended.message))
+        .collect();
+    ended.sort_by_key(|(item, ..)| *item);
     assert_eq!(
-        endings,
+        ended,
         [
-            (0, Ending::TimedOut("took longer than 5s".into())),
-            (1, Ending::Cancelled("cancelled: on request".into())),
+            (0, Outcome::TimedOut, Some("took longer than 5s".to_owned())),
+            (1, Outcome::Cancelled, Some("cancelled: on request".to_owned())),
         ]
     );
     let last = sink.statuses().pop().unwrap();
@@ -419,7 +427,7 @@ async fn attempt_ending_after_lease_is_recorded_as_fenced() {
     tokio::time::sleep(SECOND / 2).await;
     drop(running);
 
-    assert_eq!(sink.ended()[0].ending, Ending::Fenced);
+    assert_eq!(sink.ended()[0].outcome, Outcome::Fenced);
     let lost: Vec<_> =
         sink.statuses().into_iter().filter(|it| it.state == StatusState::Lost).collect();
     assert_eq!(lost.len(), 1);

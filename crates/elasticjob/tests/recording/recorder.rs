@@ -4,10 +4,10 @@ use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        AttemptEnded, AttemptId, AttemptStarted, Ending, Event, Importance, Line, OutputPrinted,
-        Recorder, Recording, Sink, Source,
+        AttemptEnded, AttemptId, AttemptStarted, Event, Importance, Line, OutputPrinted, Recorder,
+        Recording, Sink,
     },
-    job::{FencingToken, Fire, Job, Shard},
+    job::{FencingToken, Fire, Job, Outcome, Shard},
     runtime::{Clock, SystemRandomness, Tasks},
     testing::ManualClock,
 };
@@ -27,11 +27,11 @@ fn shard(number: i64) -> Shard {
 
 fn start_of(number: i64) -> Arc<AttemptStarted> {
     let shard = shard(number);
-    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host".into(), shard.due_at))
+    Arc::new(AttemptStarted::of(&shard, "host".into(), shard.due_at))
 }
 
 /// The events of an attempt: start, output and end.
-pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
+pub(crate) fn attempt(number: i64, (outcome, message): (Outcome, Option<&str>)) -> [Event; 3] {
     let (shard, started) = (shard(number), start_of(number));
     let line = Line { at: started.at, stream: "stdout", text: format!("line of {number}") };
     let printed = OutputPrinted {
@@ -41,7 +41,12 @@ pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
         part: 0,
         lines: vec![line],
     };
-    let ended = AttemptEnded { started: Arc::clone(&started), at: started.at, ending };
+    let ended = AttemptEnded {
+        started: Arc::clone(&started),
+        at: started.at,
+        outcome,
+        message: message.map(ToOwned::to_owned),
+    };
     [Event::Started(started), Event::Printed(printed), Event::Ended(ended)]
 }
 
@@ -64,7 +69,8 @@ impl Fixture {
     }
 
     fn attempts(&self, numbers: std::ops::Range<i64>) -> Vec<Event> {
-        let events: Vec<Event> = numbers.flat_map(|number| attempt(number, Ending::Done)).collect();
+        let events: Vec<Event> =
+            numbers.flat_map(|number| attempt(number, (Outcome::Succeeded, None))).collect();
         for event in &events {
             self.recording.record(event.clone());
         }
@@ -194,7 +200,11 @@ async fn full_queue_drops_output_first_and_failures_last() {
     let fixture = Fixture::of(recorder(&sink).batch(1, SECOND).queue(30, 1 << 20));
 
     for number in 0..50 {
-        let ending = if number % 5 == 0 { Ending::Failed("no".into()) } else { Ending::Done };
+        let ending = if number % 5 == 0 {
+            (Outcome::Failed, Some("no"))
+        } else {
+            (Outcome::Succeeded, None)
+        };
         for event in attempt(number, ending) {
             fixture.recording.record(event);
         }
@@ -204,7 +214,7 @@ async fn full_queue_drops_output_first_and_failures_last() {
     sink.set(Behaviour::Good);
     fixture.advance(15 * SECOND).await;
 
-    let failed = sink.ended().iter().filter(|ended| !ended.ending.is_done()).count();
+    let failed = sink.ended().iter().filter(|ended| !ended.outcome.is_success()).count();
     assert_eq!(failed, 10, "no failure is dropped");
     assert!(sink.lines().len() <= 1, "output is dropped first");
     assert_eq!(counts.dropped(Importance::Failure), 0);

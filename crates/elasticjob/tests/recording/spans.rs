@@ -7,8 +7,8 @@ use std::{
 
 use axum::{Router, body::Bytes, extract::State, http::StatusCode, routing::post};
 use elasticjob::{
-    history::{Ending, Recorder, Sink, SpanExporter},
-    job::{Job, Shard},
+    history::{Recorder, Sink, SpanExporter},
+    job::{Job, Outcome, Shard},
     node::Node,
     registry::memory::MemoryServer,
     runtime::{SystemClock, Tasks},
@@ -110,7 +110,7 @@ fn invalid_address_error_shows_an_example() {
 async fn collector_credentials_are_never_printed() {
     let url = format!("http://jane:hunter2@127.0.0.1:{}/?token=hunter2", testbed::free_port());
     let spans = SpanExporter::to(&url, "shop").unwrap();
-    let failed = attempt(1, Ending::Failed("no".into())).to_vec();
+    let failed = attempt(1, (Outcome::Failed, Some("no"))).to_vec();
 
     let error = spans.store(&failed).await.unwrap_err();
 

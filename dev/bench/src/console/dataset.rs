@@ -4,8 +4,8 @@ use std::{path::Path as Folder, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use elasticjob::{
-    history::{AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Store},
-    job::{FencingToken, Fire, Job, Shard},
+    history::{AttemptEnded, AttemptStarted, Event, HistoryUrl, Sink, Store},
+    job::{FencingToken, Fire, Job, Outcome, Shard},
     registry::{Create, ExpectedVersion, Op, Path, Registry, ensure_path},
     runtime::{Clock, SystemClock},
 };
@@ -110,14 +110,18 @@ pub(super) async fn create_history(folder: &Folder, jobs: usize) -> Result<Histo
                 let task = format!("{}@-@0@-@READY@-@{id}", job.name).parse()?;
                 let shard = Shard::of(&job, &fire, task, 0, FencingToken::new(1));
                 let at = fire.due_at + SignedDuration::from_millis(3);
-                let started =
-                    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "machine".into(), at));
-                let ending = match number % 50 {
-                    0 => Ending::Failed("no such order".to_owned()),
-                    _ => Ending::Done,
+                let started = Arc::new(AttemptStarted::of(&shard, "machine".into(), at));
+                let (outcome, message) = match number % 50 {
+                    0 => (Outcome::Failed, Some("no such order")),
+                    _ => (Outcome::Succeeded, None),
                 };
                 let took = SignedDuration::from_millis(20 + i64::try_from(number * 31 % 400)?);
-                Ok(Event::Ended(AttemptEnded { started, at: at + took, ending }))
+                Ok(Event::Ended(AttemptEnded {
+                    started,
+                    at: at + took,
+                    outcome,
+                    message: message.map(ToOwned::to_owned),
+                }))
             })
             .collect();
         store.store(&events?).await?;

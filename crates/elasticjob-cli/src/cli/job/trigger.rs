@@ -1,8 +1,11 @@
 //! `job trigger` and `cancel`.
 
-use std::{collections::BTreeSet, env, time::Duration};
+use std::{env, time::Duration};
 
-use elasticjob::{admin::TriggerRequest, job::JobName};
+use elasticjob::{
+    admin::TriggerRequest,
+    job::{JobName, ShardSelection},
+};
 use serde_json::json;
 
 use super::wait::{AwaitedShard, RunWaiter};
@@ -55,7 +58,7 @@ impl Trigger {
         let request = TriggerRequest {
             run: None,
             at: self.at.as_deref().map(parse_instant).transpose()?,
-            shards: self.shards.iter().copied().collect(),
+            shards: ShardSelection::all_if_empty(self.shards.iter().copied().collect()),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
             by: Some(user()),
         };
@@ -115,7 +118,7 @@ fn user() -> String {
 impl Cancel {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        let shards: BTreeSet<u32> = self.shards.iter().copied().collect();
+        let shards = ShardSelection::all_if_empty(self.shards.iter().copied().collect());
         Connection::with(global, None, async |connection| {
             let cancelled =
                 connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;

@@ -3,15 +3,11 @@
 //! Rust instances write the state of a shard's run to its ledger page. The ledger is watched from before the trigger, and its pages are read whenever
 //! one of them changes. Java has no ledger, so its shards are not waited for.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    pin::pin,
-    time::Duration,
-};
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use elasticjob::{
-    admin::{Language, LastRun, LedgerChanges, RunState, Shard, TriggerResponse},
-    job::{Failover, JobName},
+    admin::{Language, LastRun, LedgerChanges, LedgerState, Shard, TriggerResponse},
+    job::{Failover, JobName, ShardSelection},
     runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
@@ -25,8 +21,7 @@ use elasticjob::problem::Problem;
 
 pub(super) struct RunWaiter<'s> {
     job: &'s JobName,
-    /// All shards if empty.
-    shards: &'s BTreeSet<u32>,
+    shards: &'s ShardSelection,
     /// Whether the job has failover, so that a lost shard runs again.
     has_failover: bool,
     ledger: LedgerChanges,
@@ -52,7 +47,7 @@ impl<'s> RunWaiter<'s> {
     pub(super) async fn start(
         connection: &Connection,
         job: &'s JobName,
-        shards: &'s BTreeSet<u32>,
+        shards: &'s ShardSelection,
     ) -> Result<Self, Error> {
         let details = connection.or_suggest(job, connection.admin.job(job).await).await?;
         let has_failover =
@@ -100,7 +95,7 @@ impl<'s> RunWaiter<'s> {
         let mut waitable = BTreeMap::new();
         for shard in shards {
             let item = shard.item;
-            if !self.shards.is_empty() && !self.shards.contains(&item) {
+            if !self.shards.contains(item) {
                 continue;
             }
             let owner = shard.owner.as_deref().unwrap_or_default();
@@ -144,9 +139,9 @@ fn update(
         match (&end, ours) {
             (ShardState::Pending | ShardState::Started(_), Some(page)) => {
                 let is_over = match page.state {
-                    RunState::Done | RunState::Failed => true,
-                    RunState::Lost => !has_failover,
-                    RunState::Fresh | RunState::Running => false,
+                    LedgerState::Done | LedgerState::Failed => true,
+                    LedgerState::Lost => !has_failover,
+                    LedgerState::Fresh | LedgerState::Running => false,
                 };
                 *end = if is_over {
                     ShardState::Ended(page.clone())
@@ -201,8 +196,8 @@ impl AwaitedShard {
         for Self { item, end } in ended {
             let shard = format!("shard {item} of job {job}");
             problems.push(match end {
-                ShardState::Ended(page) if page.state == RunState::Done => continue,
-                ShardState::Ended(page) if page.state == RunState::Lost => {
+                ShardState::Ended(page) if page.state == LedgerState::Done => continue,
+                ShardState::Ended(page) if page.state == LedgerState::Lost => {
                     Problem::new(format!("{shard} is lost: its instance is gone"))
                         .with_hint("with failover another instance takes it over")
                 }
@@ -232,7 +227,7 @@ mod tests {
     use super::*;
 
     /// A shard whose ledger page describes this run.
-    fn shard(run: &str, state: RunState) -> Shard {
+    fn shard(run: &str, state: LedgerState) -> Shard {
         Shard {
             item: 0,
             status: ShardStatus::Pending,
@@ -260,7 +255,7 @@ mod tests {
     }
 
     /// The final state of a shard after these pages, and whether it succeeded.
-    fn after(pages: &[(&str, RunState)], has_failover: bool) -> (String, bool) {
+    fn after(pages: &[(&str, LedgerState)], has_failover: bool) -> (String, bool) {
         let mut awaited = BTreeMap::from([(0, ShardState::Pending)]);
         for (run, state) in pages {
             update(&mut awaited, &[shard(run, *state)], "ours", has_failover);
@@ -273,7 +268,7 @@ mod tests {
 
     #[test]
     fn shard_has_ended_when_its_page_of_this_run_says_so() {
-        use RunState::{Done, Failed, Lost, Running};
+        use LedgerState::{Done, Failed, Lost, Running};
         for (pages, has_failover, state, succeeded) in [
             (&[("before", Done)][..], false, "PENDING", false),
             (&[("before", Running), ("ours", Running)], false, "RUNNING", false),

@@ -43,7 +43,7 @@ export type AuditPage = Response<"AuditPage">;
 
 export type JobStatus = Schemas["JobStatus"];
 export type ShardStatus = Schemas["ShardStatus"];
-export type LastRunState = Schemas["RunState"];
+export type LastRunState = Schemas["LedgerState"];
 /** The union of the document, flattened: only some kinds have a class or a handler. */
 export interface Handler {
   kind: Schemas["HandlerInfo"]["kind"];
@@ -96,8 +96,8 @@ export type ServerShutDownResponse = Response<"ServerShutdown">;
 export type BulkAction = Schemas["BulkAction"];
 export type BulkResult = Response<"BulkResult">;
 
-export type RunState = Schemas["HistoryRunState"];
-export type AttemptState = RunState | "timed_out" | "fenced" | "lost";
+export type RunState = Schemas["RunState"];
+export type AttemptState = Schemas["AttemptState"];
 /** `parameter` replaces the job parameter; it is absent if it was not recorded. */
 export type Run = Refined<
   Response<"Run">,
@@ -105,9 +105,9 @@ export type Run = Refined<
 >;
 export type RunPage = Refined<Response<"RunPage">, { items: Run[] }>;
 /** One shard of a run, over all its attempts. */
-export type RunShard = Refined<Response<"RunShard">, { state: AttemptState }>;
+export type RunShard = Response<"RunShard">;
 /** One attempt of a shard. `token` is text because it exceeds the range of exact numbers. */
-export type Execution = Refined<Response<"Execution">, { outcome: AttemptState | null }>;
+export type Execution = Response<"Execution">;
 /** One status change that an instance reported for its shards of a run. */
 export type Trace = Response<"Trace">;
 export type RunDetails = Run & { items: RunShard[]; executions: Execution[]; traces: Trace[] };

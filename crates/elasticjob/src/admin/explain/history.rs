@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{Explanation, Finding, Severity, Topic};
 use crate::{
     admin::{Admin, AdminError},
-    history::{Execution, MissedFires, RunDetails, Span, Store, StoreError},
-    job::{JobName, RunId},
+    history::{AttemptState, Execution, MissedFires, RunDetails, Span, Store, StoreError},
+    job::{JobName, Outcome, RunId, RunReason},
 };
 
 /// Maximum number of missed-fire records, newest first, that are searched for the explained fire.
@@ -81,9 +81,9 @@ impl Explanation {
         let is_known = |shard: Option<u32>| executions.iter().any(|(item, _)| Some(*item) == shard);
         self.findings.retain(|one| one.topic != Topic::Limits || !is_known(one.shard));
         for (item, execution) in &executions {
-            let severity = match execution.outcome.as_deref() {
-                Some("done") | None => Severity::Info,
-                Some(_) => Severity::Warning,
+            let severity = match execution.state {
+                AttemptState::Running | AttemptState::Ended(Outcome::Succeeded) => Severity::Info,
+                AttemptState::Ended(_) => Severity::Warning,
             };
             let message = describe_attempt(due_at, execution);
             self = self.with_finding(Some(*item), Topic::History, severity, message);
@@ -111,19 +111,18 @@ impl Explanation {
 /// One attempt, as a sentence.
 fn describe_attempt(due_at: Timestamp, one: &Execution) -> String {
     let attempt = one.attempt.unwrap_or(1);
-    let reason = one.reason.as_deref().unwrap_or("due").replace('_', " ");
+    let reason = one.reason.map_or("due", RunReason::as_str).replace('_', " ");
     let instance = one.instance.as_deref().unwrap_or(one.ip.as_str());
     let started = match (one.start_time, one.lateness_ms) {
         (Some(at), Some(late)) if late > 0 => format!("started at {at}, {late} ms late,"),
         (Some(at), _) => format!("started at {at}"),
         (None, _) => "started".to_owned(),
     };
-    let ended = match (one.outcome.as_deref(), one.duration_ms) {
-        (None, _) => "and has not ended".to_owned(),
-        (Some(outcome), Some(ms)) => {
-            format!("and ended after {ms} ms: {}", outcome.replace('_', " "))
-        }
-        (Some(outcome), None) => format!("and ended: {}", outcome.replace('_', " ")),
+    let state = one.state.as_str().replace('_', " ");
+    let ended = match (one.state, one.duration_ms) {
+        (AttemptState::Running, _) => "and has not ended".to_owned(),
+        (AttemptState::Ended(_), Some(ms)) => format!("and ended after {ms} ms: {state}"),
+        (AttemptState::Ended(_), None) => format!("and ended: {state}"),
     };
     let cause = one.failure_cause.as_deref().and_then(|cause| cause.lines().next());
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -14,7 +14,7 @@ use super::{
     announcements::{Announcements, OwnShards},
     busy_shards::BusyChanges,
     claims::ShardClaims,
-    handle::{ClaimError, Command, MemberEvent, ReleaseOutcome},
+    handle::{ClaimError, Command, MemberEvent, Release},
     janitor::Janitor,
     leadership::{LeaderDuty, Leadership},
     mirror::Mirror,
@@ -172,7 +172,7 @@ impl Actor {
                 let _ = reply.send(());
             }
             Command::Release { ended, reply } => {
-                if ended.iter().any(|(_, ended)| *ended == ReleaseOutcome::Withdrawn) {
+                if ended.iter().any(|(_, ended)| *ended == Release::Withdrawn) {
                     self.recovery.postpone_takeovers(self.mirror.now());
                 }
                 self.claims.release(ended, Some(reply));

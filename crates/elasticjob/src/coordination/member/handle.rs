@@ -23,7 +23,9 @@ use super::{
 };
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
-    job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
+    job::{
+        Difference, FencingToken, Fire, InstanceId, Job, Outcome, RunId, RunReason, ShardSelection,
+    },
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock, Randomness, Tasks},
 };
@@ -67,31 +69,45 @@ pub struct LostShard {
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
     pub fire: Fire,
-    pub why: ClaimReason,
+    pub scope: ClaimScope,
     /// How long to wait while shards are assigned.
     pub max_wait: Duration,
     /// Cancels all claimed shards; each of them has a child of it.
     pub cancel: CancelToken,
 }
 
-/// Why shards are claimed.
+/// Which of its shards an instance claims for a fire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClaimReason {
-    /// The fire is due.
-    Due,
+pub enum ClaimScope {
+    /// The fire is due by the schedule: all shards that have not started it.
+    Scheduled,
     /// The fire was due and no instance ran it: claims shards with a misfire mark, and shards whose fire was due after `since`, when there was
     /// an instance.
-    Misfire { since: Timestamp },
+    Misfired { since: Timestamp },
     /// The fire was due while no instance was up.
     CatchUp,
-    /// A trigger for these shards; for all if none are named.
-    Trigger(BTreeSet<u32>),
+    /// The shards of a trigger.
+    Triggered(ShardSelection),
 }
 
-impl ClaimReason {
+impl ClaimScope {
+    /// Why claimed shards run.
+    pub fn reason(&self) -> RunReason {
+        match self {
+            Self::Scheduled => RunReason::Schedule,
+            Self::Misfired { .. } => RunReason::Misfire,
+            Self::CatchUp => RunReason::CatchUp,
+            Self::Triggered(_) => RunReason::Trigger,
+        }
+    }
+
+    pub fn is_trigger(&self) -> bool {
+        matches!(self, Self::Triggered(_))
+    }
+
     /// Whether this is a trigger for this shard.
     pub fn is_trigger_for(&self, shard: u32) -> bool {
-        matches!(self, Self::Trigger(shards) if shards.is_empty() || shards.contains(&shard))
+        matches!(self, Self::Triggered(shards) if shards.contains(shard))
     }
 }
 
@@ -129,15 +145,13 @@ pub struct ClaimedShard {
     pub status: Arc<ClaimStatus>,
 }
 
-/// How the run of a claimed shard ended.
+/// Why a claimed shard is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseOutcome {
-    Done,
-    Failed,
+pub enum Release {
+    /// It ran. If it was fenced, nodes and pages that another instance has written since are not touched.
+    Ended(Outcome),
     /// It never started: the ledger page is restored.
     Withdrawn,
-    /// When it ended, the lease had run out. Nodes and pages that another instance has written since are not touched.
-    Fenced,
 }
 
 /// Why no shard of a fire was claimed.
@@ -162,7 +176,7 @@ pub(super) enum Command {
     Claim { request: ClaimRequest, reply: oneshot::Sender<Result<ShardClaim, ClaimError>> },
     TakeOver { cancel: CancelToken },
     StopTakingOver { reply: oneshot::Sender<()> },
-    Release { ended: Vec<(u32, ReleaseOutcome)>, reply: oneshot::Sender<Result<(), Error>> },
+    Release { ended: Vec<(u32, Release)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
     Leave { reply: oneshot::Sender<()> },
 }
@@ -250,8 +264,7 @@ impl Member {
         while let Ok(news) = self.news.try_recv() {
             if let MemberEvent::TakenOver(claimed) = news {
                 let shards = claimed.shards.iter();
-                let withdrawn =
-                    shards.map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect();
+                let withdrawn = shards.map(|shard| (shard.item, Release::Withdrawn)).collect();
                 if let Err(error) = self.claims.release(withdrawn).await {
                     tracing::warn!(job = %self.job.name, %error, "takeover not withdrawn");
                 }
@@ -282,7 +295,7 @@ impl ClaimHandle {
 
     /// Releases shards and records how each run ended. Retried as long as the session lives: a shard that is not released blocks every
     /// instance.
-    pub async fn release(&self, ended: Vec<(u32, ReleaseOutcome)>) -> Result<(), Error> {
+    pub async fn release(&self, ended: Vec<(u32, Release)>) -> Result<(), Error> {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 

@@ -69,8 +69,8 @@ pub use self::{
     busy_shards::BusyShards,
     claim_status::ClaimStatus,
     handle::{
-        ClaimError, ClaimHandle, ClaimReason, ClaimRequest, ClaimedShard, LostShard, Member,
-        MemberEvent, MemberResources, ReleaseOutcome, ShardClaim,
+        ClaimError, ClaimHandle, ClaimRequest, ClaimScope, ClaimedShard, LostShard, Member,
+        MemberEvent, MemberResources, Release, ShardClaim,
     },
     join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration},
 };

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use jiff::Timestamp;
 
 use crate::{
-    execution::{Failure, Outcome},
-    job::{JobName, RunId, Shard},
+    execution::{Failure, ShardResult},
+    job::{JobName, Outcome, RunId},
 };
 
 /// Reports that a job failed.
@@ -27,20 +27,18 @@ impl Notice {
         Self { job, message: failure.to_string(), at, run: None, shard: None, attempts: 0 }
     }
 
-    /// The notice for a shard with this outcome; `None` if it succeeded, or was cancelled on request.
-    pub fn of_shard(shard: &Shard, outcome: &Outcome, at: Timestamp) -> Option<Self> {
-        let attempts = match outcome {
-            Outcome::Failed { attempts, .. } | Outcome::TimedOut { attempts, .. } => *attempts,
-            Outcome::Fenced => 1,
-            Outcome::Done | Outcome::Cancelled { .. } => return None,
-        };
+    /// The notice for a shard that ended like this; `None` if it succeeded, or was cancelled on request.
+    pub fn of_shard(result: &ShardResult, at: Timestamp) -> Option<Self> {
+        if matches!(result.outcome, Outcome::Succeeded | Outcome::Cancelled) {
+            return None;
+        }
         Some(Self {
-            job: shard.job.clone(),
-            message: outcome.to_string(),
+            job: result.shard.job.clone(),
+            message: result.text().to_owned(),
             at,
-            run: Some(shard.run.clone()),
-            shard: Some(shard.item),
-            attempts,
+            run: Some(result.shard.run.clone()),
+            shard: Some(result.shard.item),
+            attempts: result.attempts,
         })
     }
 
@@ -66,18 +64,23 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{execution::fixture, runtime::CancelReason};
+    use crate::{
+        execution::{AttemptResult, fixture},
+        runtime::CancelReason,
+    };
 
     #[test]
     fn success_and_cancellation_produce_no_notice() {
         let shard = fixture::shard("settle", 2);
-        let notice = |outcome: &Outcome| Notice::of_shard(&shard, outcome, Timestamp::UNIX_EPOCH);
+        let notice = |result: AttemptResult| {
+            Notice::of_shard(&ShardResult::new(shard.clone(), result), Timestamp::UNIX_EPOCH)
+        };
 
-        assert_eq!(notice(&Outcome::Done), None);
-        assert_eq!(notice(&Outcome::Cancelled { reason: CancelReason::Requested }), None);
-        assert!(notice(&Outcome::Fenced).is_some());
+        assert_eq!(notice(AttemptResult::succeeded()), None);
+        assert_eq!(notice(AttemptResult::cancelled(CancelReason::Requested)), None);
+        assert!(notice(AttemptResult::fenced()).is_some());
         assert_eq!(
-            notice(&Outcome::Failed { message: "no table".into(), attempts: 3 }).unwrap().text(),
+            notice(AttemptResult::failed(&Failure::new("no table")).after(3)).unwrap().text(),
             "Job 'settle' exception occur in job processing, caused by no table\n\
              at 1970-01-01T00:00:00Z, shard 2, run settle/1774749600000, after 3 attempts"
         );

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use crate::{
     history::{
-        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line,
-        MissedReason, OutputCut, OutputPrinted, Source, Status, StatusState,
+        AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, Line,
+        MissedReason, OutputCut, OutputPrinted, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Fire, Job, RunReason, Shard},
+    job::{Attempt, FencingToken, Fire, Job, Outcome, RunReason, Shard},
 };
 
 /// The shard of the run with this number, of a job with one shard.
@@ -23,7 +23,7 @@ pub(super) fn shard(number: i64) -> Shard {
 
 pub(super) fn start_of(number: i64) -> Arc<AttemptStarted> {
     let shard = shard(number);
-    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host".into(), shard.due_at))
+    Arc::new(AttemptStarted::of(&shard, "host".into(), shard.due_at))
 }
 
 pub(super) fn started(number: i64) -> Event {
@@ -31,13 +31,16 @@ pub(super) fn started(number: i64) -> Event {
 }
 
 pub(super) fn done(number: i64) -> Event {
-    let started = start_of(number);
-    Event::Ended(AttemptEnded { at: started.at, started, ending: Ending::Done })
+    ended(&start_of(number), Outcome::Succeeded, None)
 }
 
 pub(super) fn failed(number: i64) -> Event {
-    let started = start_of(number);
-    Event::Ended(AttemptEnded { at: started.at, started, ending: Ending::Failed("no".into()) })
+    ended(&start_of(number), Outcome::Failed, Some("no"))
+}
+
+fn ended(started: &Arc<AttemptStarted>, outcome: Outcome, message: Option<&str>) -> Event {
+    let (started, message) = (Arc::clone(started), message.map(ToOwned::to_owned));
+    Event::Ended(AttemptEnded { at: started.at, started, outcome, message })
 }
 
 pub(super) fn printed(number: i64, part: u32, text: &str) -> Event {
@@ -54,25 +57,22 @@ pub(super) fn printed(number: i64, part: u32, text: &str) -> Event {
 pub(super) fn one_of_each() -> Vec<Event> {
     let plain = shard(3);
     let retry = plain.clone().attempt(Attempt::FIRST.next(RunReason::Retry));
-    let source = Source::Trigger { by: Some("ann \"the\" admin\n".into()) };
     let started = AttemptStarted {
+        triggered_by: Some("ann \"the\" admin\n".into()),
         trace: Some("0af7651916cd43dd8448eb211c80319c".into()),
-        ..AttemptStarted::of(&retry, source, "主机".into(), plain.due_at)
+        ..AttemptStarted::of(&retry, "主机".into(), plain.due_at)
     };
     let started = Arc::new(started);
     let at = plain.due_at;
     let mut events = vec![Event::Started(Arc::clone(&started))];
-    let endings = [
-        Ending::Done,
-        Ending::Failed("two\nlines".into()),
-        Ending::TimedOut("took longer than 1s".into()),
-        Ending::Cancelled("cancelled".into()),
-        Ending::Fenced,
+    let results = [
+        (Outcome::Succeeded, None),
+        (Outcome::Failed, Some("two\nlines")),
+        (Outcome::TimedOut, Some("took longer than 1s")),
+        (Outcome::Cancelled, Some("cancelled")),
+        (Outcome::Fenced, Some("lease lost")),
     ];
-    events
-        .extend(endings.map(|ending| {
-            Event::Ended(AttemptEnded { started: Arc::clone(&started), at, ending })
-        }));
+    events.extend(results.map(|(outcome, message)| ended(&started, outcome, message)));
     events.push(Event::Lost(AttemptLost {
         run: plain.run.clone(),
         item: 2,
@@ -93,7 +93,7 @@ pub(super) fn one_of_each() -> Vec<Event> {
         first: at,
         last: at,
         count: 1,
-        why: MissedReason::NobodyThere,
+        reason: MissedReason::NoInstance,
         at,
     }));
     events.push(printed(3, 0, "tab\there"));

@@ -34,7 +34,7 @@ impl Importance {
         match event {
             Event::Printed(_) | Event::Cut(_) => Self::Output,
             Event::Started(_) => Self::Progress,
-            Event::Ended(ended) if ended.ending.is_done() => Self::Ending,
+            Event::Ended(ended) if ended.outcome.is_success() => Self::Ending,
             Event::Status(status) => match status.state {
                 StatusState::Error | StatusState::Killed | StatusState::Lost => Self::Failure,
                 _ => Self::Progress,

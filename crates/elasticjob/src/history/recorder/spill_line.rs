@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     history::{
-        AttemptEnded, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, Line, MissedReason,
-        OutputCut, OutputPrinted, Source, Status, StatusState,
+        AttemptEnded, AttemptLost, AttemptStarted, Event, FiresMissed, Line, MissedReason,
+        OutputCut, OutputPrinted, Status, StatusState,
+        stored_reason::{read_reason, stored_reason},
     },
-    job::{Attempt, FencingToken, RunReason, ShardCount},
+    job::{Attempt, FencingToken, Outcome, ShardCount},
 };
 
 /// Encodes the event with a line end.
@@ -104,21 +105,17 @@ struct StartRecord {
 
 impl From<&AttemptStarted> for StartRecord {
     fn from(started: &AttemptStarted) -> Self {
-        let (triggered, by) = match &started.source {
-            Source::Schedule => (false, None),
-            Source::Trigger { by } => (true, by.clone()),
-        };
         Self {
             id: started.id.to_string(),
             job: started.job.to_string(),
             run: started.run.to_string(),
             due_at: started.due_at,
-            triggered,
-            by,
+            triggered: !started.run.is_scheduled(),
+            by: started.triggered_by.clone(),
             item: started.item,
             total: started.total.get(),
             attempt: started.attempt.number.get(),
-            reason: started.attempt.reason.as_str().to_owned(),
+            reason: stored_reason(started.attempt.reason).to_owned(),
             token: started.token.get(),
             task: started.task.to_string(),
             host: started.host.to_string(),
@@ -130,13 +127,13 @@ impl From<&AttemptStarted> for StartRecord {
 
 impl StartRecord {
     fn into_started(self) -> Option<Arc<AttemptStarted>> {
-        let reason = REASONS.into_iter().find(|reason| reason.as_str() == self.reason)?;
+        let reason = read_reason(&self.reason, self.triggered)?;
         Some(Arc::new(AttemptStarted {
             id: self.id.parse().ok()?,
             job: self.job.parse().ok()?,
             run: self.run.parse().ok()?,
             due_at: self.due_at,
-            source: if self.triggered { Source::Trigger { by: self.by } } else { Source::Schedule },
+            triggered_by: self.by,
             item: self.item,
             total: ShardCount::try_from(self.total).ok()?,
             attempt: Attempt { number: NonZeroU32::new(self.attempt)?, reason },
@@ -153,11 +150,11 @@ impl From<&Event> for EventRecord {
     fn from(event: &Event) -> Self {
         match event {
             Event::Started(started) => Self::Started(StartRecord::from(&**started)),
-            Event::Ended(AttemptEnded { started, at, ending }) => Self::Ended {
+            Event::Ended(AttemptEnded { started, at, outcome, message }) => Self::Ended {
                 started: StartRecord::from(&**started),
                 at: *at,
-                ending: ending.as_str().to_owned(),
-                message: ending.message().map(ToOwned::to_owned),
+                ending: outcome.as_str().to_owned(),
+                message: message.clone(),
             },
             Event::Lost(AttemptLost { run, item, instance, token, at }) => Self::Lost {
                 run: run.to_string(),
@@ -173,12 +170,12 @@ impl From<&Event> for EventRecord {
                 message: message.clone(),
                 at: *at,
             },
-            Event::Missed(FiresMissed { job, first, last, count, why, at }) => Self::Missed {
+            Event::Missed(FiresMissed { job, first, last, count, reason, at }) => Self::Missed {
                 job: job.to_string(),
                 first: *first,
                 last: *last,
                 count: *count,
-                why: why.as_str().to_owned(),
+                why: reason.as_str().to_owned(),
                 at: *at,
             },
             Event::Printed(OutputPrinted { id, run, item, part, lines }) => Self::Printed {
@@ -208,16 +205,8 @@ impl EventRecord {
         Some(match self {
             Self::Started(start) => Event::Started(start.into_started()?),
             Self::Ended { started, at, ending, message } => {
-                let message = message.unwrap_or_default();
-                let ending = match ending.as_str() {
-                    "done" => Ending::Done,
-                    "failed" => Ending::Failed(message),
-                    "timed_out" => Ending::TimedOut(message),
-                    "cancelled" => Ending::Cancelled(message),
-                    "fenced" => Ending::Fenced,
-                    _ => return None,
-                };
-                Event::Ended(AttemptEnded { started: started.into_started()?, at, ending })
+                let (started, outcome) = (started.into_started()?, Outcome::from_name(&ending)?);
+                Event::Ended(AttemptEnded { started, at, outcome, message })
             }
             Self::Lost { run, item, instance, token, at } => Event::Lost(AttemptLost {
                 run: run.parse().ok()?,
@@ -238,7 +227,7 @@ impl EventRecord {
                 first,
                 last,
                 count,
-                why: [MissedReason::Skipped, MissedReason::NobodyThere]
+                reason: [MissedReason::Skipped, MissedReason::NoInstance]
                     .into_iter()
                     .find(|it| it.as_str() == why)?,
                 at,
@@ -278,9 +267,6 @@ const STATES: [StatusState; 6] = [
     StatusState::Killed,
     StatusState::Lost,
 ];
-
-const REASONS: [RunReason; 5] =
-    [RunReason::Due, RunReason::Misfire, RunReason::Failover, RunReason::Retry, RunReason::CatchUp];
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ pub(super) fn weight(event: &Event) -> usize {
             Event::Printed(printed) => {
                 printed.lines.iter().map(|line| LINE + escaped_length(&line.text)).sum()
             }
-            Event::Ended(ended) => ended.ending.message().map_or(0, escaped_length),
+            Event::Ended(ended) => ended.message.as_deref().map_or(0, escaped_length),
             Event::Status(status) => escaped_length(&status.message),
             _ => 0,
         }

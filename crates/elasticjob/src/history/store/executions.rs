@@ -4,13 +4,16 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::{
+    super::stored_reason::read_reason,
     Store,
+    attempt_state::AttemptState,
     error::StoreError,
     page::{Cursor, Page, Span},
     query::millis,
     result_row::ResultRow,
     statement::Statement,
 };
+use crate::job::{Outcome, RunReason};
 
 /// Selects executions. Fields that are not set select all.
 #[derive(Debug, Clone, Default)]
@@ -45,8 +48,10 @@ pub struct Execution {
     /// `NORMAL_TRIGGER`, `MISFIRE`, `FAILOVER`, `RETRY`, `CATCH_UP`.
     pub execution_source: String,
     pub success: bool,
-    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`, `lost`; null while it runs.
-    pub outcome: Option<String>,
+    /// Derived from the other columns where Java ElasticJob wrote the row: it records only success and time.
+    pub state: AttemptState,
+    /// Null while it runs, and if Java ElasticJob wrote the row.
+    pub outcome: Option<Outcome>,
     pub failure_cause: Option<String>,
     pub start_time: Option<Timestamp>,
     pub complete_time: Option<Timestamp>,
@@ -55,8 +60,7 @@ pub struct Execution {
     pub lateness_ms: Option<i64>,
     /// Attempt number within the run.
     pub attempt: Option<i64>,
-    /// `due`, `misfire`, `failover`, `retry`, `catch_up`.
-    pub reason: Option<String>,
+    pub reason: Option<RunReason>,
     /// The fencing token. A string in JSON, because it may exceed the range in which many clients' numbers are exact.
     #[serde(serialize_with = "as_text")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -104,7 +108,7 @@ impl Store {
             format!(
                 "SELECT id, job_name, run_id, task_id, hostname, ip, sharding_item, execution_source, is_success, outcome, \
                  failure_cause, {started}, {ended}, started_ms, ended_ms, duration_ms, lateness_ms, attempt, reason, token, \
-                 instance, trace_id FROM JOB_EXECUTION_LOG"
+                 instance, trace_id, source FROM JOB_EXECUTION_LOG"
             ),
         );
         statement.filter(condition, []);
@@ -122,6 +126,11 @@ pub(super) fn execution(row: &dyn ResultRow) -> Result<Execution, sqlx::Error> {
     let started = row.int(13)?.or(micros(STARTED)?);
     let ended = row.int(14)?.or(micros(12)?);
     let took = started.zip(ended).map(|(started, ended)| ended - started);
+    let outcome = row.text(9)?.and_then(|name| Outcome::from_name(&name));
+    let (success, reason) = (row.int_or_zero(8)? != 0, row.text(18)?);
+    let failure_cause = row.text(10)?;
+    let has_ended = ended.is_some() || failure_cause.is_some();
+    let is_triggered = row.text(22)?.as_deref() == Some("trigger");
     Ok(Execution {
         id: row.text_or_empty(0)?,
         job_name: row.text_or_empty(1)?,
@@ -131,15 +140,16 @@ pub(super) fn execution(row: &dyn ResultRow) -> Result<Execution, sqlx::Error> {
         ip: row.text_or_empty(5)?,
         sharding_item: row.int_or_zero(6)?,
         execution_source: row.text_or_empty(7)?,
-        success: row.int_or_zero(8)? != 0,
-        outcome: row.text(9)?,
-        failure_cause: row.text(10)?,
+        success,
+        state: AttemptState::derive(outcome, success, has_ended),
+        outcome,
+        failure_cause,
         start_time: millis(started),
         complete_time: millis(ended),
         duration_ms: row.int(15)?.or(took),
         lateness_ms: row.int(16)?,
         attempt: row.int(17)?,
-        reason: row.text(18)?,
+        reason: reason.and_then(|reason| read_reason(&reason, is_triggered)),
         token: row.int(19)?,
         instance: row.text(20)?,
         trace_id: row.text(21)?,

@@ -16,8 +16,8 @@
 //! The differences between the databases are in `sql/` and in `dialect.rs`. Each database has its own file of SQL; what PostgreSQL and SQLite share
 //! is in `sql/common.sql`.
 
-mod query;
-mod result_row;
+mod attempt_state;
+mod batch_statement;
 mod database;
 mod dialect;
 mod error;
@@ -25,24 +25,25 @@ mod executions;
 mod figures;
 #[cfg(all(test, feature = "history"))]
 mod golden;
-mod overview;
-mod sink;
 mod lost_attempts;
 mod output;
+mod overview;
 mod page;
+mod query;
+mod result_row;
 mod retention;
 mod rows;
 mod runs;
 mod schema;
+mod sink;
 mod statement;
 mod traces;
 mod url;
-mod batch_statement;
 
 use std::sync::Arc;
 
-use self::{database::Database, dialect::Dialect};
 pub use self::{
+    attempt_state::AttemptState,
     error::StoreError,
     executions::{Execution, ExecutionFilter},
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
@@ -54,6 +55,7 @@ pub use self::{
     traces::{Trace, TraceFilter},
     url::{HistoryUrl, default_path},
 };
+use self::{database::Database, dialect::Dialect};
 
 /// A database that stores history. Cheap to clone.
 ///

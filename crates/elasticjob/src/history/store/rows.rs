@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::super::event::{
-    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed, OutputCut,
-    OutputPrinted, Source, Status,
+    AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, OutputCut,
+    OutputPrinted, Status,
 };
-use crate::job::{FencingToken, RunId, RunReason};
+use super::super::stored_reason::stored_reason;
+use crate::job::{FencingToken, Outcome, RunId, RunReason};
 
 /// Size of Java ElasticJob's columns for messages, in characters.
 const MESSAGE: usize = 4000;
@@ -158,12 +159,12 @@ impl Rows {
         self.run(&ended.started);
         self.note_takeover(&ended.started);
         let mut row = attempt(&ended.started);
-        let message = ended.ending.message();
-        row.is_success = u8::from(ended.ending.is_done());
-        row.outcome = Some(ended.ending.as_str());
+        let message = ended.message.as_deref();
+        row.is_success = u8::from(ended.outcome.is_success());
+        row.outcome = Some(ended.outcome.as_str());
         row.failure_cause = message.map(|message| truncate(message, MESSAGE));
         // A cancelled attempt did not fail.
-        if !matches!(ended.ending, Ending::Done | Ending::Cancelled(_)) {
+        if !matches!(ended.outcome, Outcome::Succeeded | Outcome::Cancelled) {
             row.failure_group = message.map(failure_group);
         }
         row.ended_ms = Some(millis(ended.at));
@@ -178,8 +179,8 @@ impl Rows {
                 run_id: truncate_distinct(&started.run.to_string(), 150),
                 job_name: truncate_distinct(started.job.as_str(), 100),
                 due_ms: millis(started.due_at),
-                source: source(&started.source),
-                triggered_by: triggered_by(&started.source),
+                source: source(&started.run),
+                triggered_by: triggered_by(started),
                 total: started.total.get(),
                 started_ms: at,
             },
@@ -208,7 +209,7 @@ impl Rows {
 
     fn missed(&mut self, missed: &FiresMissed) {
         let (first_ms, last_ms) = (millis(missed.first), millis(missed.last));
-        let why = missed.why.as_str();
+        let why = missed.reason.as_str();
         // Every instance reports the gap, each up to the time of its check, so the id does not contain its end.
         let id = derived_uuid(&format!("{}#{first_ms}#{why}", missed.job));
         let row = MissedRow {
@@ -261,7 +262,6 @@ impl Rows {
 
 fn attempt(started: &AttemptStarted) -> AttemptRow {
     let (started_ms, due_ms) = (millis(started.at), millis(started.due_at));
-    let is_scheduled = started.source == Source::Schedule;
     AttemptRow {
         id: started.id.to_string(),
         job_name: truncate_distinct(started.job.as_str(), 100),
@@ -275,15 +275,15 @@ fn attempt(started: &AttemptStarted) -> AttemptRow {
         run_id: truncate_distinct(&started.run.to_string(), 150),
         due_ms,
         attempt: started.attempt.number.get(),
-        reason: started.attempt.reason.as_str(),
+        reason: stored_reason(started.attempt.reason),
         token: started.token.get(),
-        source: source(&started.source),
-        triggered_by: triggered_by(&started.source),
+        source: source(&started.run),
+        triggered_by: triggered_by(started),
         outcome: None,
         started_ms,
         ended_ms: None,
         duration_ms: None,
-        lateness_ms: is_scheduled.then_some((started_ms - due_ms).max(0)),
+        lateness_ms: started.run.is_scheduled().then_some((started_ms - due_ms).max(0)),
         total: started.total.get(),
         instance: truncate_distinct(started.task.instance.as_str(), 100),
         trace_id: started.trace.as_deref().map(|trace| truncate(trace, 32)),
@@ -294,7 +294,7 @@ fn attempt(started: &AttemptStarted) -> AttemptRow {
 /// Java ElasticJob's words, and two in its style for reasons that it does not have.
 fn execution_source(reason: RunReason) -> &'static str {
     match reason {
-        RunReason::Due => "NORMAL_TRIGGER",
+        RunReason::Schedule | RunReason::Trigger => "NORMAL_TRIGGER",
         RunReason::Misfire => "MISFIRE",
         RunReason::Failover => "FAILOVER",
         RunReason::Retry => "RETRY",
@@ -302,18 +302,12 @@ fn execution_source(reason: RunReason) -> &'static str {
     }
 }
 
-fn source(source: &Source) -> &'static str {
-    match source {
-        Source::Schedule => "schedule",
-        Source::Trigger { .. } => "trigger",
-    }
+fn source(run: &RunId) -> &'static str {
+    if run.is_scheduled() { "schedule" } else { "trigger" }
 }
 
-fn triggered_by(source: &Source) -> Option<String> {
-    match source {
-        Source::Trigger { by: Some(by) } => Some(truncate(by, 100)),
-        _ => None,
-    }
+fn triggered_by(started: &AttemptStarted) -> Option<String> {
+    started.triggered_by.as_deref().map(|by| truncate(by, 100))
 }
 
 /// Clamped to MySQL's TIMESTAMP range, which begins one second after the epoch and ends in 2038.

@@ -19,8 +19,7 @@ use super::{
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-// Renamed, because the API has another schema with this name, for a shard's newest run.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HistoryRunState))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {

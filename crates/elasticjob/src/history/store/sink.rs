@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{
     super::{
-        event::{AttemptEnded, AttemptStarted, Ending, Event, Line, OutputPrinted, Source, Status},
+        event::{AttemptEnded, AttemptStarted, Event, Line, OutputPrinted, Status},
         sink::{Sink, SinkError},
     },
     Store,
@@ -94,16 +94,14 @@ impl Store {
 fn with_ascii_texts(event: &Event) -> Event {
     match event {
         Event::Started(started) => Event::Started(Arc::new(with_ascii_start(started))),
-        Event::Ended(AttemptEnded { started, at, ending }) => Event::Ended(AttemptEnded {
-            started: Arc::new(with_ascii_start(started)),
-            at: *at,
-            ending: match ending {
-                Ending::Failed(message) => Ending::Failed(to_ascii(message)),
-                Ending::TimedOut(message) => Ending::TimedOut(to_ascii(message)),
-                Ending::Cancelled(message) => Ending::Cancelled(to_ascii(message)),
-                ending => ending.clone(),
-            },
-        }),
+        Event::Ended(AttemptEnded { started, at, outcome, message }) => {
+            Event::Ended(AttemptEnded {
+                started: Arc::new(with_ascii_start(started)),
+                at: *at,
+                outcome: *outcome,
+                message: message.as_deref().map(to_ascii),
+            })
+        }
         Event::Status(status) => {
             Event::Status(Status { message: to_ascii(&status.message), ..status.clone() })
         }
@@ -117,11 +115,8 @@ fn with_ascii_texts(event: &Event) -> Event {
 }
 
 fn with_ascii_start(started: &AttemptStarted) -> AttemptStarted {
-    let source = match &started.source {
-        Source::Trigger { by: Some(by) } => Source::Trigger { by: Some(to_ascii(by)) },
-        source => source.clone(),
-    };
-    AttemptStarted { source, host: to_ascii(&started.host).into(), ..started.clone() }
+    let triggered_by = started.triggered_by.as_deref().map(to_ascii);
+    AttemptStarted { triggered_by, host: to_ascii(&started.host).into(), ..started.clone() }
 }
 
 fn to_ascii(text: &str) -> String {

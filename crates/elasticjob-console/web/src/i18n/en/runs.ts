@@ -67,7 +67,8 @@ export const runs = {
     outcomes: { true: "succeeded", false: "not succeeded" } as Texts,
     reason: "Reason",
     reasons: {
-      due: "schedule or trigger",
+      schedule: "schedule",
+      trigger: "trigger",
       misfire: "misfire",
       failover: "failover",
       retry: "retry",

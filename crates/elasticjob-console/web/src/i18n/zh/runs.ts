@@ -61,7 +61,8 @@ export const runs: typeof English = {
     outcomes: { true: "成功", false: "未成功" },
     reason: "运行原因",
     reasons: {
-      due: "调度或触发",
+      schedule: "调度",
+      trigger: "手动触发",
       misfire: "错过补偿",
       failover: "失效转移",
       retry: "重试",

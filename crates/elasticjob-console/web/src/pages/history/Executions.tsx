@@ -15,7 +15,6 @@ import { SuggestField } from "../../components/SuggestField";
 import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
 import { AttemptCause, AttemptDetail, AttemptReason } from "../runs/Attempt";
-import { stateOf } from "../runs/api";
 import { RunBadge } from "../runs/RunBadge";
 import { exportLinks, useExecutions } from "./api";
 
@@ -79,7 +78,7 @@ function ExecutionTable({ rows }: { rows: Execution[] }) {
           ),
         },
         { header: t.shards.item, className: "numeric", cell: (row) => row.shardingItem },
-        { header: t.runs.state, cell: (row) => <RunBadge state={stateOf(row)} /> },
+        { header: t.runs.state, cell: (row) => <RunBadge state={row.state} /> },
         { header: t.history.reason, cell: (row) => <AttemptReason attempt={row} /> },
         { header: t.history.server, className: "mono", cell: (row) => row.ip },
         {

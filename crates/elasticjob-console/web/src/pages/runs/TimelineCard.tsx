@@ -11,7 +11,6 @@ import { EmptyState } from "../../components/states";
 import { formatDuration, shortTime } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
 import { AttemptCause, AttemptDetail, AttemptReason } from "./Attempt";
-import { stateOf } from "./api";
 import { RunBadge, STATE_TONES } from "./RunBadge";
 import classes from "./TimelineCard.module.css";
 import { type Bar, INITIAL_LIMIT, toTimeline } from "./timeline";
@@ -69,7 +68,7 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
             {
               header: t.runs.state,
               width: 120,
-              cell: ({ attempt }) => <RunBadge state={stateOf(attempt)} />,
+              cell: ({ attempt }) => <RunBadge state={attempt.state} />,
             },
             {
               header: t.history.reason,
@@ -124,7 +123,7 @@ function TimelineBar({ bar, known }: { bar: Bar; known?: Instance[] }) {
   const locale = useLocale();
   const now = useNow();
   const { attempt } = bar;
-  const state = stateOf(attempt);
+  const state = attempt.state;
   const name = known?.find((each) => each.instanceId === attempt.instance)?.labels?.name;
   const label = [
     attempt.startTime && shortTime(attempt.startTime, locale, now),

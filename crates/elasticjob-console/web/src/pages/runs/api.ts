@@ -3,15 +3,8 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { queryString, request } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import { queryKeys, registryPath } from "../../api/queries";
-import type { AttemptState, Execution, Run, RunDetails } from "../../api/types";
+import type { Run, RunDetails } from "../../api/types";
 import type { ListFilters } from "../../components/filters";
-
-/** State of an attempt. Records of Java ElasticJob have no outcome, only whether the attempt succeeded. */
-export function stateOf(attempt: Execution): AttemptState {
-  if (attempt.outcome) return attempt.outcome;
-  if (attempt.success) return "done";
-  return attempt.completeTime || attempt.failureCause ? "failed" : "running";
-}
 
 /** A run id as one path segment: its slash becomes a tilde, because some proxies reject encoded slashes. */
 export const runSegment = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));

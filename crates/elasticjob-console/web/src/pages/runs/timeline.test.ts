@@ -17,6 +17,7 @@ function attempt(item: number, number: number, start: number, end: number | null
     shardingItem: item,
     executionSource: "NORMAL_TRIGGER",
     success: end !== null,
+    state: end === null ? "running" : "done",
     outcome: end === null ? null : "done",
     failureCause: null,
     startTime: at(start),
@@ -24,7 +25,7 @@ function attempt(item: number, number: number, start: number, end: number | null
     durationMs: end === null ? null : (end - start) * 1_000,
     latenessMs: 0,
     attempt: number,
-    reason: "due",
+    reason: "schedule",
     token: "1",
     instance: null,
     traceId: null,
@@ -32,7 +33,7 @@ function attempt(item: number, number: number, start: number, end: number | null
 }
 
 test("attempts are ordered by shard and positioned by time", () => {
-  const lost: Execution = { ...attempt(1, 1, 0, 4), success: false, outcome: "lost" };
+  const lost: Execution = { ...attempt(1, 1, 0, 4), success: false, state: "lost", outcome: "lost" };
   const { bars, lengthMs } = toTimeline([attempt(1, 2, 4, 8), attempt(0, 1, 0, 2), lost], NOW);
 
   expect(lengthMs).toBe(8_000);
@@ -51,7 +52,7 @@ test("the bar of a running attempt ends now", () => {
 });
 
 test("unsuccessful attempts are shown first if the number is limited", () => {
-  const failed: Execution = { ...attempt(3, 1, 0, 1), success: false, outcome: "failed" };
+  const failed: Execution = { ...attempt(3, 1, 0, 1), success: false, state: "failed", outcome: "failed" };
   const many = [attempt(0, 1, 0, 1), attempt(1, 1, 0, 1), attempt(2, 1, 0, 1), failed];
 
   const { bars, omitted } = toTimeline(many, NOW, 2);

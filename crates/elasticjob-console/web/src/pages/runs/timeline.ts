@@ -1,5 +1,4 @@
 import type { Execution } from "../../api/types";
-import { stateOf } from "./api";
 
 export interface Bar {
   attempt: Execution;
@@ -25,7 +24,7 @@ export function toTimeline(attempts: Execution[], now: number, limit = INITIAL_L
   const from = starts.length > 0 ? Math.min(...starts) : null;
   const endOf = (attempt: Execution) => {
     if (attempt.completeTime) return Date.parse(attempt.completeTime);
-    if (stateOf(attempt) === "running") return now;
+    if (attempt.state === "running") return now;
     return Date.parse(attempt.startTime ?? "") || now;
   };
   const to = Math.max(from ?? 0, ...attempts.map(endOf));
@@ -42,7 +41,7 @@ export function toTimeline(attempts: Execution[], now: number, limit = INITIAL_L
         attempt,
         left: ((start - (from ?? to)) / lengthMs) * 100,
         width: ((end - start) / lengthMs) * 100,
-        tookMs: attempt.durationMs ?? (stateOf(attempt) === "running" ? end - start : null),
+        tookMs: attempt.durationMs ?? (attempt.state === "running" ? end - start : null),
       };
     })
     .sort(
@@ -55,6 +54,6 @@ export function toTimeline(attempts: Execution[], now: number, limit = INITIAL_L
 }
 
 const rank = (attempt: Execution) => {
-  const state = stateOf(attempt);
+  const state = attempt.state;
   return state === "done" ? 2 : state === "running" ? 1 : 0;
 };

@@ -15,9 +15,7 @@ use crate::{
         member::{
             assignment::Assignment,
             claim_status::ClaimStatus,
-            handle::{
-                ClaimError, ClaimReason, ClaimRequest, ClaimedShard, ReleaseOutcome, ShardClaim,
-            },
+            handle::{ClaimError, ClaimRequest, ClaimScope, ClaimedShard, Release, ShardClaim},
             mirror::Mirror,
         },
         tree::ShardNode,
@@ -115,7 +113,7 @@ impl ShardClaims {
     ) -> Result<Progress, Error> {
         mirror.refresh().await?;
         self.observe(mirror);
-        if let Some(progress) = self.cannot_claim_yet(&mirror.assignment(), &request.why) {
+        if let Some(progress) = self.cannot_claim_yet(&mirror.assignment(), &request.scope) {
             return Ok(progress);
         }
         let mut choice = self.choose(mirror, request).await?;
@@ -127,14 +125,18 @@ impl ShardClaims {
         let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
             return Ok(choice.without_candidates());
         };
-        let is_trigger = matches!(request.why, ClaimReason::Trigger(_));
+        let is_trigger = request.scope.is_trigger();
         let remaining = if is_trigger { choice.unavailable } else { BTreeSet::new() };
         let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, request.cancel.clone()) };
         self.confirm(mirror, claimed).await
     }
 
     /// What stands in the way of any claim. Pure.
-    fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &ClaimReason) -> Option<Progress> {
+    fn cannot_claim_yet(
+        &self,
+        assignment: &Assignment<'_>,
+        scope: &ClaimScope,
+    ) -> Option<Progress> {
         // Until the view is complete nothing is known. An instance that was shut down starts nothing; the next pass refuses its claims.
         if !assignment.is_member() {
             return Some(Progress::Wait);
@@ -147,29 +149,29 @@ impl ShardClaims {
             return Some(Progress::Wait);
         }
         // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
-        let is_trigger = matches!(why, ClaimReason::Trigger(_));
+        let is_trigger = scope.is_trigger();
         (is_trigger && assignment.has_absent_owners()).then_some(Progress::Wait)
     }
 
     /// Which shards the request is for. Marks those that it misses as misfired.
     async fn choose(&self, mirror: &mut Mirror, request: &ClaimRequest) -> Result<Choice, Error> {
         // By our clock the fire is due. If one of our shards has just moved to a newcomer, it was due before the newcomer's time.
-        if matches!(request.why, ClaimReason::Misfire { .. } | ClaimReason::Due) {
+        if matches!(request.scope, ClaimScope::Misfired { .. } | ClaimScope::Scheduled) {
             mark_for_newcomers(mirror, &request.fire, &self.missed).await?;
         }
         let free = self.free(&mirror.assignment());
         let mut unavailable = Self::unavailable(&mirror.assignment(), &free);
-        if request.why == ClaimReason::Due {
+        if request.scope == ClaimScope::Scheduled {
             mark_taken_over(mirror, &request.fire, &unavailable, &self.held).await?;
         }
-        unavailable.retain(|shard| request.why.is_trigger_for(*shard));
+        unavailable.retain(|shard| request.scope.is_trigger_for(*shard));
         let must_wait = !unavailable.is_empty();
         let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
         let busy = mirror.context().busy.shards();
         mirror.fetch_pages(&free).await?;
         for shard in free {
             if busy.contains(&shard) {
-                if request.why.is_trigger_for(shard) {
+                if request.scope.is_trigger_for(shard) {
                     choice.unavailable.insert(shard);
                     choice.is_busy = true;
                 }
@@ -220,7 +222,7 @@ impl ShardClaims {
                     return Ok(choice.wait());
                 }
                 // Nothing compensates a trigger: it waits until the shard is free.
-                Some(Refusal::Running(shard)) if matches!(request.why, ClaimReason::Trigger(_)) => {
+                Some(Refusal::Running(shard)) if request.scope.is_trigger() => {
                     mirror.refresh().await?;
                     choice.drop_candidate(shard);
                     choice.unavailable.insert(shard);
@@ -282,7 +284,7 @@ impl ShardClaims {
 
     fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
         self.release(
-            shards.into_iter().map(|shard| (shard.item, ReleaseOutcome::Withdrawn)).collect(),
+            shards.into_iter().map(|shard| (shard.item, Release::Withdrawn)).collect(),
             None,
         );
     }
@@ -303,14 +305,12 @@ impl ShardClaims {
         let page = &candidate.page.page;
         let has_started =
             page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
-        match &request.why {
-            ClaimReason::Due => !has_started,
-            ClaimReason::Trigger(shards) => {
-                !has_started && (shards.is_empty() || shards.contains(&candidate.shard))
-            }
+        match &request.scope {
+            ClaimScope::Scheduled => !has_started,
+            ClaimScope::Triggered(shards) => !has_started && shards.contains(candidate.shard),
             // A shard that never ran has nothing to catch up on.
-            ClaimReason::CatchUp => !has_started && page.due_at.is_some(),
-            ClaimReason::Misfire { since } => {
+            ClaimScope::CatchUp => !has_started && page.due_at.is_some(),
+            ClaimScope::Misfired { since } => {
                 let (shard, due_at) = (candidate.shard, request.fire.due_at);
                 let assignment = mirror.assignment();
                 // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
@@ -385,15 +385,18 @@ fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandida
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordination::{
-        ledger::VersionedPage,
-        member::claims::unresolved_claims::UnresolvedClaims,
-        member::test_view::{OTHER, TestView, US},
-        tree::JobTree,
+    use crate::{
+        coordination::{
+            ledger::VersionedPage,
+            member::claims::unresolved_claims::UnresolvedClaims,
+            member::test_view::{OTHER, TestView, US},
+            tree::JobTree,
+        },
+        job::ShardSelection,
     };
 
-    fn progress(claims: &ShardClaims, test: &TestView, why: &ClaimReason) -> Option<&'static str> {
-        match claims.cannot_claim_yet(&test.assignment(), why)? {
+    fn progress(claims: &ShardClaims, test: &TestView, scope: &ClaimScope) -> Option<&'static str> {
+        match claims.cannot_claim_yet(&test.assignment(), scope)? {
             Progress::Refused(ClaimError::NothingToRun) => Some("nothing"),
             Progress::Claimed(_) | Progress::Refused(_) => Some("another answer"),
             Progress::Wait => Some("wait"),
@@ -404,14 +407,14 @@ mod tests {
     fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
         let test = || TestView::new(1, &[US]).owners(&[US]);
         let claims = ShardClaims::new(&test().job, BTreeSet::new());
-        assert_eq!(progress(&claims, &test(), &ClaimReason::Due), None);
+        assert_eq!(progress(&claims, &test(), &ClaimScope::Scheduled), None);
 
         let assigning = test().with(JobTree::processing, "");
-        assert_eq!(progress(&claims, &assigning, &ClaimReason::Due), Some("wait"));
+        assert_eq!(progress(&claims, &assigning, &ClaimScope::Scheduled), Some("wait"));
         let disabled = assigning.with(|tree| tree.server("10.0.0.1"), "DISABLED");
-        assert_eq!(progress(&claims, &disabled, &ClaimReason::Due), Some("nothing"));
+        assert_eq!(progress(&claims, &disabled, &ClaimScope::Scheduled), Some("nothing"));
         let shut_down = disabled.without(|tree| tree.instance(US));
-        assert_eq!(progress(&claims, &shut_down, &ClaimReason::Due), Some("wait"));
+        assert_eq!(progress(&claims, &shut_down, &ClaimScope::Scheduled), Some("wait"));
     }
 
     #[test]
@@ -421,7 +424,7 @@ mod tests {
         claims.unresolved =
             UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
 
-        assert_eq!(progress(&claims, &test, &ClaimReason::Due), Some("wait"));
+        assert_eq!(progress(&claims, &test, &ClaimScope::Scheduled), Some("wait"));
     }
 
     #[test]
@@ -429,8 +432,11 @@ mod tests {
         let test = TestView::new(1, &[US]).owners(&[OTHER]);
         let claims = ShardClaims::new(&test.job, BTreeSet::new());
 
-        assert_eq!(progress(&claims, &test, &ClaimReason::Due), None);
-        assert_eq!(progress(&claims, &test, &ClaimReason::Trigger(BTreeSet::new())), Some("wait"));
+        assert_eq!(progress(&claims, &test, &ClaimScope::Scheduled), None);
+        assert_eq!(
+            progress(&claims, &test, &ClaimScope::Triggered(ShardSelection::All)),
+            Some("wait")
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
         tree::ShardNode,
         view::{CachedNode, Document},
     },
-    job::{FencingToken, Monitor},
+    job::{FencingToken, Monitor, ShardSelection},
     registry::{Error, Path, Version, Zxid},
     runtime::{CancelReason, CancelToken},
 };
@@ -78,11 +78,9 @@ impl HeldShards {
         }
     }
 
-    /// Cancels these shards; all held shards if none are named.
-    pub(super) fn cancel(&self, shards: &BTreeSet<u32>) {
-        let named =
-            self.shards.iter().filter(|(shard, _)| shards.is_empty() || shards.contains(shard));
-        for (_, held) in named {
+    /// Cancels the selected shards that are held.
+    pub(super) fn cancel(&self, shards: &ShardSelection) {
+        for (_, held) in self.shards.iter().filter(|(shard, _)| shards.contains(**shard)) {
             held.status.cancel().cancel(CancelReason::Requested);
         }
     }

@@ -42,7 +42,7 @@ use super::{
 };
 use crate::{
     coordination::claim::{ClaimCandidate, ClearedMarks},
-    job::{Job, Misfire},
+    job::{Job, Misfire, ShardSelection},
     registry::Error,
     runtime::{CancelToken, Monotonic},
 };
@@ -123,8 +123,8 @@ impl ShardClaims {
         self.held.contains(shard)
     }
 
-    /// Cancels these shards if they are held; all held shards if none are named.
-    pub(super) fn cancel(&self, shards: &BTreeSet<u32>) {
+    /// Cancels the selected shards that are held.
+    pub(super) fn cancel(&self, shards: &ShardSelection) {
         self.held.cancel(shards);
     }
 

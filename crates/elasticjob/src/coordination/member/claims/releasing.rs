@@ -7,15 +7,16 @@ use crate::{
     coordination::{
         claim::{ClearedMarks, ShardRelease},
         ledger::{LedgerPage, LedgerState, VersionedPage},
-        member::{handle::ReleaseOutcome, mirror::Mirror},
+        member::{handle::Release, mirror::Mirror},
         tree::ShardNode,
         view::CachedNode,
     },
+    job::Outcome,
     registry::{Create, Error, ExpectedVersion, Op, Path, Version},
 };
 
 pub(super) struct PendingRelease {
-    shards: Vec<(u32, ReleaseOutcome)>,
+    shards: Vec<(u32, Release)>,
     reply: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
@@ -23,7 +24,7 @@ impl ShardClaims {
     /// Queues a release. From now on it is no loss if the nodes of these shards vanish.
     pub(crate) fn release(
         &mut self,
-        shards: Vec<(u32, ReleaseOutcome)>,
+        shards: Vec<(u32, Release)>,
         reply: Option<oneshot::Sender<Result<(), Error>>>,
     ) {
         for (shard, _) in &shards {
@@ -55,7 +56,7 @@ impl ShardClaims {
     async fn try_release(
         &mut self,
         mirror: &mut Mirror,
-        shards: &mut Vec<(u32, ReleaseOutcome)>,
+        shards: &mut Vec<(u32, Release)>,
     ) -> Result<(), Error> {
         mirror.refresh().await?;
         // Removing a job removes its shards: there is nothing left to release.
@@ -104,11 +105,11 @@ impl ShardClaims {
     async fn release_together(
         &mut self,
         mirror: &mut Mirror,
-        shards: &[(u32, ReleaseOutcome)],
+        shards: &[(u32, Release)],
     ) -> Result<(), Error> {
         // A release does not depend on the configuration: the job may have been removed meanwhile.
         let transactions = mirror.transactions_for(Version::default());
-        let pages: Vec<(u32, ReleaseOutcome, LedgerPage)> = shards
+        let pages: Vec<(u32, Release, LedgerPage)> = shards
             .iter()
             .filter_map(|(shard, ended)| {
                 Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
@@ -117,16 +118,14 @@ impl ShardClaims {
         let parts = pages.iter().filter_map(|(shard, ended, page)| {
             let HeldShard { version, claim_zxid, candidate, .. } = self.held.get(*shard)?;
             let restore = match ended {
-                ReleaseOutcome::Withdrawn => still_cleared(mirror, candidate),
-                ReleaseOutcome::Done | ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
-                    ClearedMarks::default()
-                }
+                Release::Withdrawn => still_cleared(mirror, candidate),
+                Release::Ended(_) => ClearedMarks::default(),
             };
             let (version, claim_zxid) = (*version, *claim_zxid);
             let view = mirror.shard(*shard);
             Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
         });
-        let is_fenced = shards.iter().any(|(_, ended)| *ended == ReleaseOutcome::Fenced);
+        let is_fenced = shards.iter().any(|(_, ended)| *ended == Release::Ended(Outcome::Fenced));
         let steps = transactions.release(parts, is_fenced);
         let committed = mirror.write(steps.ops()).await?;
         for (shard, version) in steps.page_versions(&committed) {
@@ -146,7 +145,7 @@ impl ShardClaims {
     async fn release_alone(
         &mut self,
         mirror: &mut Mirror,
-        (shard, ended): (u32, ReleaseOutcome),
+        (shard, ended): (u32, Release),
     ) -> Result<(), Error> {
         mirror.refresh().await?;
         let error = match self.release_together(mirror, &[(shard, ended)]).await {
@@ -189,12 +188,12 @@ async fn name_next_server(mirror: &Mirror) -> Result<(), Error> {
 }
 
 /// The ledger page of a held shard once its run has ended.
-fn page_after(held: &HeldShard, ended: ReleaseOutcome) -> LedgerPage {
+fn page_after(held: &HeldShard, ended: Release) -> LedgerPage {
     match ended {
-        ReleaseOutcome::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
-        ReleaseOutcome::Failed | ReleaseOutcome::Fenced => {
-            LedgerPage { state: LedgerState::Failed, ..held.page.clone() }
+        Release::Ended(Outcome::Succeeded) => {
+            LedgerPage { state: LedgerState::Done, ..held.page.clone() }
         }
-        ReleaseOutcome::Withdrawn => held.candidate.page.page.clone(),
+        Release::Ended(_) => LedgerPage { state: LedgerState::Failed, ..held.page.clone() },
+        Release::Withdrawn => held.candidate.page.page.clone(),
     }
 }

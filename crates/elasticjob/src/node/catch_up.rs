@@ -1,0 +1,61 @@
+//! Runs the fires that came due while no instance was up.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::run::{RunContext, RunResult};
+use crate::{
+    coordination::member::ClaimScope,
+    job::{CatchUp, Fire},
+    schedule::{Missed, Schedule},
+};
+
+impl RunContext {
+    /// Runs the fires that came due while no instance was up, as far as the job's catch-up policy allows, and reports the others as missed.
+    pub(super) async fn catch_up(&self, schedule: Schedule, max_wait: Duration) -> RunResult {
+        let now = self.clock.now();
+        let last_due = self.claims.last_due().await;
+        if last_due.is_empty() {
+            return RunResult::NoShardsYet;
+        }
+        let Some(last) = last_due.values().flatten().min().copied() else {
+            return RunResult::NothingToRun;
+        };
+        let catch_up: Vec<Timestamp> = match self.job.props.policies().catch_up {
+            CatchUp::None => Vec::new(),
+            CatchUp::Last => {
+                schedule.prev_before(now).filter(|due| *due > last).into_iter().collect()
+            }
+            CatchUp::All { window } => {
+                let from = now.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last);
+                schedule.fires_between(from, now).collect()
+            }
+        };
+        let until = catch_up.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
+        if let Some(missed) = schedule.missed(last, until, SignedDuration::MAX) {
+            let Missed { first, last, count } = missed;
+            self.listeners.missed(&self.job.name, count);
+            self.history.record_missed_while_down(&self.job.name, (first, last, count as u64));
+            tracing::warn!(
+                job = %self.job.name, count, %first, %last,
+                hint = "elasticjob.catch.up sets which of them run",
+                "fires missed while no instance was up"
+            );
+        }
+        let mut result = RunResult::NothingToRun;
+        for due_at in catch_up {
+            let fire = Fire::scheduled(self.job.name.clone(), due_at);
+            match self.run_fire(fire, ClaimScope::CatchUp, max_wait).await {
+                RunResult::NothingToRun => {}
+                // If the next fire ran, the ledger would show this one as done.
+                postponed @ RunResult::Postponed => return postponed,
+                other => result = other,
+            }
+            if self.cancel.is_cancelled() {
+                break;
+            }
+        }
+        result
+    }
+}
