@@ -17,8 +17,8 @@ mod console;
 mod demo_endpoint;
 mod demo_jobs;
 mod demo_worker;
-mod state_tracker;
 mod print;
+mod state_tracker;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
