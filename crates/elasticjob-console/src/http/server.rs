@@ -107,6 +107,6 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
-        tracing::debug!(%error, %address, "connection failed");
+        tracing::debug!(%error, peer = %address, "connection failed");
     }
 }
