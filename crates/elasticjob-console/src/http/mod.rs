@@ -4,7 +4,8 @@
 //! * [`router`] — the complete router; [`state`] — state shared by all requests.
 //! * [`guard`] — host check and security headers; [`lifecycle`] — timeout and audit of refusals; [`detached_changes`] — changes outlive their client.
 //! * [`problem`] — RFC 9457 problem details; [`extract`] — extractors for bodies, queries and path parameters; [`paging`] — shared by all lists.
-//! * [`openapi`] — the OpenAPI document, generated from the code; [`openapi_common`] — parts that all operations share; [`handler`] — boxed handlers.
+//! * [`openapi`] — the OpenAPI document, generated from the code; [`openapi_common`] — parts that all operations share.
+//! * [`openapi_responses`] — required properties of responses; [`handler`] — boxed handlers.
 //! * [`pages`] — the web pages; [`health`] — health endpoints.
 
 pub(crate) mod console;
@@ -16,6 +17,7 @@ pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod openapi;
 pub(crate) mod openapi_common;
+mod openapi_responses;
 pub(crate) mod pages;
 pub(crate) mod paging;
 pub(crate) mod problem;
