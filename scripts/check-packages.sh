@@ -20,7 +20,9 @@ mkdir -p "$packed"
 for file in "$target"/package/*.crate; do
     tar -xzf "$file" -C "$packed"
     folder=$(basename "$file" .crate)
-    echo "${folder%-*} = { path = \"$folder\" }" >>"$packed/Cargo.toml"
+    # From the manifest: the folder is NAME-VERSION, and both may contain a hyphen, as in 0.2.0-rc.1.
+    name=$(awk -F '"' '/^\[/ { package = $0 == "[package]" } package && /^name = / { print $2; exit }' "$packed/$folder/Cargo.toml")
+    echo "$name = { path = \"$folder\" }" >>"$packed/Cargo.toml"
 done
 cp Cargo.lock "$packed/Cargo.lock"
 CARGO_TARGET_DIR=$target cargo check --manifest-path "$packed/Cargo.toml" --workspace --all-features

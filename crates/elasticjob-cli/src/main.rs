@@ -5,6 +5,7 @@
 //! * [`worker`] — `elasticjob run`: a node made from job files, its permissions, health and metrics.
 //! * [`observe`] — `elasticjob run --observe`: logs what other instances do, without joining.
 //! * [`output`] — data on standard output as tables, JSON or YAML; [`error`] — errors on standard error, and exit codes.
+//! * [`stop_signals`] — SIGINT and SIGTERM.
 //!
 //! Job files are read by `elasticjob_jobfile`, the console is `elasticjob_console`, and commands use the registry through `elasticjob::admin`.
 
@@ -14,6 +15,7 @@ mod error;
 mod logs;
 mod observe;
 mod output;
+mod stop_signals;
 mod worker;
 
 use std::process::ExitCode;

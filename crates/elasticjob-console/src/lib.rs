@@ -35,8 +35,9 @@ pub use self::{
     },
     error::{ConsoleError, ConsoleErrorKind},
     http::{
+        console::{Console, FirstAccount},
         detached_changes::DetachedChanges,
-        server::{Console, ConsoleServer, FirstAccount},
+        server::ConsoleServer,
         tls::TlsIdentity,
     },
     registries::catalog::AdditionPolicy,

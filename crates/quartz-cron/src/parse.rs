@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<(Fields, Vec<Warning>), CronError> {
     })
 }
 
-/// Parses without adding a suggested correction to the error.
+/// As [`parse`], but the hint of an error suggests no correction: a suggestion is itself parsed.
 pub(super) fn parse_without_suggestion(text: &str) -> Result<(Fields, Vec<Warning>), CronError> {
     let words = split_fields(text);
     if words.len() < 6 {
@@ -55,7 +55,7 @@ pub(super) fn split_fields(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The fields parsed so far.
+/// An expression while its fields are parsed one after the other.
 #[derive(Debug, Default)]
 struct Draft {
     /// The values of each field but the year; bit n is value n.
@@ -77,9 +77,9 @@ struct Draft {
     warnings: Vec<Warning>,
 }
 
-/// A problem with its location.
+/// A problem of one field, or of the whole expression.
 struct FieldError {
-    /// `None` if the problem concerns the whole expression.
+    /// The field and the part of it that is wrong; `None` for the whole expression.
     location: Option<(Field, String)>,
     problem: PartError,
 }
@@ -267,7 +267,7 @@ impl Draft {
     }
 }
 
-/// Checks for combinations that Quartz refuses.
+/// Refuses `L` in a list of days and more than one `#`, as Quartz does.
 fn check_list(field: Field, word: &str) -> Result<(), PartError> {
     if field.is_day() && word.contains('L') && word.contains(',') {
         return invalid(
@@ -299,7 +299,7 @@ fn check_range(field: Field, range: Range) -> Result<(), PartError> {
     Ok(())
 }
 
-/// Years have no bounds: one out of range never fires.
+/// Accepts every year, as Quartz does; a year out of range does not fire.
 fn check_bounds(field: Field, value: i32) -> Result<(), PartError> {
     let (min, max) = field.bounds();
     if field != Field::Year && !(min..=max).contains(&value) {
@@ -308,7 +308,6 @@ fn check_bounds(field: Field, value: i32) -> Result<(), PartError> {
     Ok(())
 }
 
-/// Number of values of a field.
 fn value_count(field: Field) -> i32 {
     let (min, max) = field.bounds();
     max - min + 1

@@ -39,7 +39,7 @@ const JOBS: &str = "elasticjob: {jobs: {hello: {cron: '0 0 0 1 1 ? 2199', shardi
 
 /// Runs the benchmark. Returns whether every target was met.
 pub(crate) fn run() -> Result<bool, BoxError> {
-    let program = sibling_program("elasticjob", "elasticjob-console")?;
+    let program = sibling_program("elasticjob", "elasticjob-cli")?;
     #[expect(clippy::cast_precision_loss, reason = "a file is far smaller than 2^52")]
     let size = fs::metadata(&program)?.len() as f64 / 1e6;
     let registry = Tinykeeper::start(Durability::InMemory)?;

@@ -118,10 +118,10 @@ const CRATES: &[Crate] = &[
     Crate {
         src: "crates/elasticjob-cli/src",
         modules: &[
-            ("worker", &["error"]),
-            ("observe", &["error", "worker"]),
-            ("dev", &["error", "output", "worker"]),
-            ("cli", &["dev", "error", "logs", "observe", "output", "worker"]),
+            ("worker", &["error", "stop_signals"]),
+            ("observe", &["error", "stop_signals", "worker"]),
+            ("dev", &["error", "output", "stop_signals", "worker"]),
+            ("cli", &["dev", "error", "logs", "observe", "output", "stop_signals", "worker"]),
         ],
         others: &[
             (

@@ -11,7 +11,7 @@ use super::{
     Global,
     run::{address, block_on},
 };
-use crate::{error::Error, logs, output, worker::Stop};
+use crate::{error::Error, logs, output, stop_signals::StopSignals};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8899";
 /// Sessions expire after being unused for this long.
@@ -165,7 +165,7 @@ fn parse_named(given: &str) -> (String, String) {
 }
 
 async fn serve(console: api::Console) -> Result<(), Error> {
-    let mut stop = Stop::new()?;
+    let mut stop = StopSignals::new()?;
     let folder = console.data_dir.clone();
     let is_https = console.is_https || console.tls.is_some();
     let server = console.listen().await?;
@@ -189,7 +189,7 @@ async fn serve(console: api::Console) -> Result<(), Error> {
     let detached_changes = server.detached_changes.clone();
     tokio::select! {
         () = server.serve() => {}
-        () = stop.asked() => output::print_message("stopping"),
+        () = stop.next() => output::print_message("stopping"),
     }
     detached_changes.finish(CHANGES_TIMEOUT).await;
     Ok(())

@@ -1,22 +1,22 @@
 //! The command line: one file for each command, and here the options that all of them share.
 
 mod completions;
+mod connection;
 #[cfg(feature = "console")]
 mod console;
 mod cron;
+mod default_history;
 mod dev;
 mod doctor;
 #[cfg(test)]
 mod golden;
 mod history;
-mod job;
 mod history_args;
+mod job;
 mod man;
 mod run;
 mod server;
 mod shard;
-mod connection;
-mod default_history;
 
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;

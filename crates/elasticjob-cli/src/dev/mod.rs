@@ -17,8 +17,8 @@ mod console;
 mod demo_endpoint;
 mod demo_jobs;
 mod demo_worker;
-mod state_tracker;
 mod print;
+mod state_tracker;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -34,7 +34,8 @@ use self::{children::Children, commentary::Commentary};
 use crate::{
     error::{Code, Error},
     output::print_message,
-    worker::{Stop, Worker},
+    stop_signals::StopSignals,
+    worker::Worker,
 };
 use elasticjob::problem::Problem;
 
@@ -62,7 +63,7 @@ pub(crate) struct Dev {
 impl Dev {
     /// Runs until SIGINT or SIGTERM.
     pub(crate) async fn run(self) -> Result<(), Error> {
-        let mut stop = Stop::new()?;
+        let mut stop = StopSignals::new()?;
         let storage = self
             .data
             .as_ref()
@@ -106,7 +107,7 @@ impl Dev {
                 // The worker receives the same signals and returns after draining.
                 return worker.run().await;
             }
-            stop.asked().await;
+            stop.next().await;
             Ok(())
         };
         let ended = tokio::select! {

@@ -27,10 +27,7 @@ use elasticjob::{
 use jiff::Timestamp;
 
 use self::observed_job::{Observation, ObservedJob, ShardMark};
-use crate::{
-    error::Error,
-    worker::{Stop, retry_connect},
-};
+use crate::{error::Error, stop_signals::StopSignals, worker::retry_connect};
 use elasticjob_jobfile::{Entry, Kind};
 
 /// Upper bound of a sleep, since the system clock may be set meanwhile.
@@ -47,13 +44,13 @@ pub(crate) struct Observer {
 impl Observer {
     /// Logs what happens until SIGINT or SIGTERM.
     pub(crate) async fn run(self) -> Result<(), Error> {
-        let mut stop = Stop::new()?;
+        let mut stop = StopSignals::new()?;
         let url = &self.registry;
         let registry = tokio::select! {
             registry = retry_connect(url, self.connect_timeout, async || {
                 Ok(elasticjob::registry::connect_read_only(url).await?)
             }) => registry?,
-            () = stop.asked() => return Ok(()),
+            () = stop.next() => return Ok(()),
         };
         let admin = Admin::new(Arc::clone(&registry));
         self.log_differences(&admin).await;
@@ -61,7 +58,7 @@ impl Observer {
         let mut observer = NamespaceObserver { admin, filter, jobs: BTreeMap::new() };
         let outcome = tokio::select! {
             outcome = observer.run(&*registry) => outcome,
-            () = stop.asked() => Ok(()),
+            () = stop.next() => Ok(()),
         };
         tracing::info!("observer stopped");
         registry.close().await;

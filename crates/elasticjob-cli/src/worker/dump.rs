@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::SharedNode;
+use super::shared_node::SharedNode;
 use crate::error::Error;
 use elasticjob::problem::Problem;
 
@@ -42,7 +42,7 @@ pub(super) fn serve(
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
-            let (admin, shared_node) = (admin.clone(), Arc::clone(&shared_node));
+            let (admin, shared_node) = (admin.clone(), shared_node.clone());
             clients.spawn(async move {
                 serve_client(stream, &admin, &shared_node).await;
                 drop(permit);
@@ -82,7 +82,7 @@ async fn read_line(stream: &mut TcpStream) -> Option<String> {
 
 async fn answer(line: &str, admin: &Admin, shared_node: &SharedNode) -> String {
     let error_line = |problem: String| format!("error: {problem}\n");
-    let job = match parse_command(line.trim(), &super::running_jobs(shared_node)) {
+    let job = match parse_command(line.trim(), &shared_node.jobs()) {
         Ok(job) => job,
         Err(problem) => return error_line(problem),
     };

@@ -1,6 +1,6 @@
 //! Health checks and metrics over HTTP.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -11,7 +11,7 @@ use axum::{
 use elasticjob::runtime::Tasks;
 use tokio::net::TcpListener;
 
-use super::{SharedNode, metrics::Metrics};
+use super::{metrics::Metrics, shared_node::SharedNode};
 
 /// The content type of Prometheus's text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -44,20 +44,14 @@ pub(super) fn serve(
 }
 
 fn page(shared_node: &SharedNode, metrics: &Metrics) -> String {
-    let running = shared_node.lock().unwrap_or_else(PoisonError::into_inner);
-    let history = running.as_ref().and_then(|running| running.recording());
-    metrics.text(running.as_ref().is_some_and(|running| running.is_ready()), history)
+    let is_ready = shared_node.is_ready();
+    shared_node.with_recording(|history| metrics.text(is_ready, history))
 }
 
 async fn ready(State(shared_node): State<SharedNode>) -> (StatusCode, &'static str) {
-    if is_ready(&shared_node) {
+    if shared_node.is_ready() {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
     }
-}
-
-fn is_ready(shared_node: &SharedNode) -> bool {
-    let running = shared_node.lock().unwrap_or_else(PoisonError::into_inner);
-    running.as_ref().is_some_and(|running| running.is_ready())
 }

@@ -10,48 +10,45 @@
 //!
 //! With `--observe`, [`observe`](crate::observe) runs instead: it joins nothing and writes nothing.
 
-mod reconcile;
-mod registry_jobs;
+mod connect;
 mod dump;
-mod watched_files;
 mod health;
-mod timed_registry;
 mod metrics;
 mod permissions;
+mod reconcile;
+mod registry_jobs;
 mod runnable;
+mod shared_node;
+mod timed_registry;
+mod watched_files;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     admin::Admin,
     execution::Supervisor,
     history::Recorder,
-    job::JobName,
-    node::{Node, NodeError, RunningNode},
+    node::{Node, RunningNode},
     registry::RegistryUrl,
     runtime::{SystemClock, Tasks},
 };
-use tokio::{
-    net::TcpListener,
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
-};
+use elasticjob_jobfile::Entry;
+use tokio::net::TcpListener;
 
+pub(crate) use self::{
+    connect::retry_connect, permissions::Permissions, runnable::runnable,
+    watched_files::WatchedFiles,
+};
 use self::{
     metrics::Metrics,
     reconcile::{Reconciler, WorkerContext},
+    shared_node::SharedNode,
     timed_registry::TimedRegistry,
 };
-pub(crate) use self::{permissions::Permissions, runnable::runnable, watched_files::WatchedFiles};
-use crate::error::{Code, Error};
-use elasticjob::problem::Problem;
-use elasticjob_jobfile::Entry;
-
-/// Pause between attempts to start while the registry is unreachable.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+use crate::{
+    error::{Code, Error},
+    stop_signals::StopSignals,
+};
 
 /// The configuration of a worker, from job files and flags.
 pub(crate) struct Worker {
@@ -75,64 +72,60 @@ pub(crate) struct Worker {
     pub(crate) dump: Option<TcpListener>,
 }
 
-/// The node while it runs, `None` before and after; shared with the health and dump endpoints.
-type SharedNode = Arc<Mutex<Option<Arc<RunningNode>>>>;
-
-/// The jobs of the node while it runs.
-fn running_jobs(shared_node: &SharedNode) -> Vec<JobName> {
-    let running = shared_node.lock().unwrap_or_else(PoisonError::into_inner);
-    running.as_ref().map(|running| running.jobs()).unwrap_or_default()
-}
-
 impl Worker {
-    /// Runs until SIGINT or SIGTERM, then drains.
+    /// Runs until SIGINT or SIGTERM, then drains; a second signal ends the drain.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
-        let shared_node = SharedNode::default();
-        let mut tasks = Tasks::new();
-        let metrics = Arc::new(Metrics::new(Arc::new(SystemClock)));
-        self.entries.iter().for_each(|entry| metrics.add(&entry.job.name));
-        self.permissions.set_file_jobs(&self.entries);
-        let context = WorkerContext {
-            permissions: self.permissions.clone(),
-            metrics: Arc::clone(&metrics),
-            prune: self.prune,
-        };
+        let context = self.context();
+        let (shared_node, mut endpoints) = (SharedNode::default(), Tasks::new());
         if let Some(listener) = self.health.take() {
-            health::serve(listener, Arc::clone(&shared_node), Arc::clone(&metrics), &mut tasks);
+            let metrics = Arc::clone(&context.metrics);
+            health::serve(listener, shared_node.clone(), metrics, &mut endpoints);
         }
-        let mut stop = Stop::new()?;
+        let mut stop = StopSignals::new()?;
         let running = tokio::select! {
             running = self.start(&context) => Arc::new(running?),
-            () = stop.asked() => return Ok(()),
+            () = stop.next() => return Ok(()),
         };
         tracing::info!(jobs = running.jobs().len(), "node started");
-        tasks.spawn(Arc::clone(&metrics).track_session(running.session().states()));
-        *shared_node.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
-        if let Some(listener) = self.dump.take() {
-            let admin = Admin::new(Arc::clone(running.registry()));
-            dump::serve(listener, admin, Arc::clone(&shared_node), &mut tasks);
-        }
+        shared_node.set(&running);
+        self.serve_started(&running, &context, &shared_node, &mut endpoints);
 
         let mut reconciler =
             Reconciler::new(Arc::clone(&running), context, self.files.take(), self.entries);
-        reconciler.run(stop.asked()).await;
+        reconciler.run(stop.next()).await;
         tracing::info!("node stopping, waiting for running shards");
-        shared_node.lock().unwrap_or_else(PoisonError::into_inner).take();
+        shared_node.clear();
         running.begin_stop();
-        let stopping = async {
-            reconciler.finish().await;
-            // The last reference, now that the reconciler has finished.
-            if let Some(running) = Arc::into_inner(running) {
-                running.stop().await;
-            }
-        };
         tokio::select! {
-            () = stopping => tracing::info!("node stopped"),
-            () = stop.asked() => {
+            () = drain(running, reconciler) => tracing::info!("node stopped"),
+            () = stop.next() => {
                 return Err(Error::new(Code::Internal, "stopped by a second signal without waiting for running shards"));
             }
         }
         Ok(())
+    }
+
+    /// Metrics and permissions that know the jobs of the files.
+    fn context(&self) -> WorkerContext {
+        let metrics = Arc::new(Metrics::new(Arc::new(SystemClock)));
+        self.entries.iter().for_each(|entry| metrics.add(&entry.job.name));
+        self.permissions.set_file_jobs(&self.entries);
+        WorkerContext { permissions: self.permissions.clone(), metrics, prune: self.prune }
+    }
+
+    /// Starts what needs the session of the node: the metric of its connection, and the dump service.
+    fn serve_started(
+        &mut self,
+        running: &RunningNode,
+        context: &WorkerContext,
+        shared_node: &SharedNode,
+        endpoints: &mut Tasks,
+    ) {
+        endpoints.spawn(Arc::clone(&context.metrics).track_session(running.session().states()));
+        if let Some(listener) = self.dump.take() {
+            let admin = Admin::new(Arc::clone(running.registry()));
+            dump::serve(listener, admin, shared_node.clone(), endpoints);
+        }
     }
 
     /// Joins every job of the files; retries while the registry is unreachable, up to the connect timeout.
@@ -159,54 +152,11 @@ impl Worker {
     }
 }
 
-/// Retries `attempt` while the registry is unreachable, up to `connect_timeout`.
-pub(crate) async fn retry_connect<T>(
-    url: &RegistryUrl,
-    connect_timeout: Duration,
-    attempt: impl AsyncFn() -> Result<T, NodeError>,
-) -> Result<T, Error> {
-    let (last_error_sender, last_error) = watch::channel(None);
-    let attempts = async {
-        loop {
-            match attempt().await {
-                Err(NodeError::Registry(error)) if error.is_outage() => {
-                    let problem = Problem::of(&error);
-                    tracing::warn!(registry = %url, error = problem.message, hint = problem.hint, "registry unreachable, retrying");
-                    last_error_sender.send_replace(Some(Error::from(error)));
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
-                started => return started.map_err(Error::from),
-            }
-        }
-    };
-    if let Ok(started) = tokio::time::timeout(connect_timeout, attempts).await {
-        return started;
-    }
-    Err(last_error.borrow().clone().unwrap_or_else(|| {
-        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}");
-        Error::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?")
-    }))
-}
-
-/// SIGINT and SIGTERM.
-pub(crate) struct Stop {
-    interrupted: Signal,
-    terminated: Signal,
-}
-
-impl Stop {
-    pub(crate) fn new() -> Result<Self, Error> {
-        let listen = |kind| signal(kind).map_err(NodeError::Signals);
-        Ok(Self {
-            interrupted: listen(SignalKind::interrupt())?,
-            terminated: listen(SignalKind::terminate())?,
-        })
-    }
-
-    pub(crate) async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.interrupted.recv() => {}
-            _ = self.terminated.recv() => {}
-        }
+/// Waits for operations of the reconciler, then for running shards.
+async fn drain(running: Arc<RunningNode>, reconciler: Reconciler) {
+    reconciler.finish().await;
+    // The last reference, now that the reconciler has finished.
+    if let Some(running) = Arc::into_inner(running) {
+        running.stop().await;
     }
 }

@@ -1,26 +1,26 @@
 //! The binary as a black box: output, exit codes and logs.
 
-mod program;
+mod apply;
 mod cron;
-mod registry_jobs;
 mod deploy;
 mod dev;
+mod docs;
 mod doctor;
 mod dump;
+mod errors;
 mod files;
 mod golden;
 mod history;
-mod show;
+mod lifecycle;
 mod metrics;
-mod errors;
 mod observe;
-mod docs;
 mod process;
-mod run_history;
+mod program;
+mod registry_jobs;
 mod run;
+mod run_history;
 mod scene;
 mod shard;
-mod lifecycle;
-mod apply;
+mod show;
 mod trigger;
 mod watched_files;

@@ -11,12 +11,12 @@
 //! Cookies are for browsers only: a change by cookie needs the session's CSRF token in a header, which another site can neither read nor send.
 
 pub(crate) mod accounts;
+pub(crate) mod caller;
 pub(crate) mod oidc;
 pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;
-pub(crate) mod caller;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use ring::{

@@ -5,12 +5,12 @@
 //! * [`figures`] — counts, durations, delays, failures; [`tables`] — executions and traces, also as CSV or JSON export.
 //! * [`run_changes`] — detects new and changed runs for event streams.
 
-pub(crate) mod stores;
 mod figures;
-pub(crate) mod run_changes;
 mod output;
-pub(crate) mod store_routes;
+pub(crate) mod run_changes;
 mod runs;
+pub(crate) mod store_routes;
+pub(crate) mod stores;
 mod tables;
 
 use elasticjob::history::Span;

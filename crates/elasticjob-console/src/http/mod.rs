@@ -1,11 +1,14 @@
 //! From socket to handler and back.
 //!
-//! * [`server`] — settings, listening, the complete router; [`tls`] — HTTPS; [`state`] — state shared by all requests.
+//! * [`console`] — settings and startup; [`stores`] — what the console stores; [`server`] — connections; [`tls`] — HTTPS.
+//! * [`router`] — the complete router; [`state`] — state shared by all requests.
 //! * [`guard`] — host check and security headers; [`lifecycle`] — timeout and audit of refusals; [`detached_changes`] — changes outlive their client.
 //! * [`problem`] — RFC 9457 problem details; [`extract`] — extractors for bodies, queries and path parameters; [`paging`] — shared by all lists.
-//! * [`openapi`] — the OpenAPI document, generated from the code; [`openapi_common`] — parts that all operations share; [`handler`] — boxed handlers.
+//! * [`openapi`] — the OpenAPI document, generated from the code; [`openapi_common`] — parts that all operations share.
+//! * [`openapi_responses`] — required properties of responses; [`handler`] — boxed handlers.
 //! * [`pages`] — the web pages; [`health`] — health endpoints.
 
+pub(crate) mod console;
 pub(crate) mod detached_changes;
 pub(crate) mod extract;
 pub(crate) mod guard;
@@ -14,9 +17,12 @@ pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod openapi;
 pub(crate) mod openapi_common;
+mod openapi_responses;
 pub(crate) mod pages;
 pub(crate) mod paging;
 pub(crate) mod problem;
+mod router;
 pub(crate) mod server;
 pub(crate) mod state;
+mod stores;
 pub(crate) mod tls;

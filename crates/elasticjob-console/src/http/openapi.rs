@@ -10,7 +10,7 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{openapi_common, state::AppState};
+use super::{openapi_common, openapi_responses, state::AppState};
 use crate::{audit, auth, history, jobs, registries};
 
 #[derive(OpenApi)]
@@ -82,6 +82,7 @@ fn api() -> (Router<AppState>, Document) {
         .nest("/api/v1", api_routes())
         .split_for_parts();
     openapi_common::complete(&mut document);
+    openapi_responses::require_properties(&mut document);
     (router, document)
 }
 

@@ -18,6 +18,7 @@ use utoipa::{
 };
 
 use super::openapi_common::PROBLEM_MEDIA_TYPE;
+use crate::error::{ConsoleError, ConsoleErrorKind};
 
 /// Tells a client how to react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -210,6 +211,18 @@ impl From<AdminError> for Problem {
             tracing::error!(%error, "request failed");
         }
         Self::of(code, &error)
+    }
+}
+
+/// A problem at startup, where no client receives it.
+impl From<Problem> for ConsoleError {
+    fn from(Problem { code, detail: message, hint, .. }: Problem) -> Self {
+        let kind = if code == Code::Internal {
+            ConsoleErrorKind::Internal
+        } else {
+            ConsoleErrorKind::InvalidSetting
+        };
+        Self { kind, problem: problem::Problem { message, hint } }
     }
 }
 

@@ -1,17 +1,8 @@
-//! Settings, startup and the complete router of the console.
+//! A console that is bound to its address, and the connections it serves.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{ConnectInfo, DefaultBodyLimit},
-    http::Uri,
-    middleware::from_fn_with_state,
-    response::{IntoResponse, Response},
-    serve::Listener,
-};
-use elasticjob::runtime::{Clock, SystemClock};
+use axum::{Router, body::Body, extract::ConnectInfo, serve::Listener};
 use hyper::{
     body::Incoming,
     server::conn::http1,
@@ -29,76 +20,16 @@ use tokio::{
 
 use super::{
     detached_changes::DetachedChanges,
-    guard::{AllowedHosts, guard},
-    health,
-    lifecycle::run_request,
-    openapi,
-    pages::{no_such_path, pages},
-    problem::{Code as ProblemCode, Problem},
-    state::AppState,
     tls::{TlsIdentity, TlsListener},
 };
-use crate::error::{ConsoleError, ConsoleErrorKind};
-use crate::{
-    audit::trail::AuditTrail,
-    auth::{
-        accounts::Accounts,
-        oidc::{self, Oidc},
-        proxies::TrustedProxies,
-        random_secret,
-    },
-    history::stores::HistoryConnections,
-    legacy,
-    registries::{catalog::AdditionPolicy, connections::Registries},
-};
-
-/// Limit of a request body; a configuration is far smaller.
-const MAX_BODY_BYTES: usize = 256 * 1024;
+use crate::error::ConsoleError;
 
 /// Limit for sending the head of a request, also of the next one on the same connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
 
-/// Name and password of the first account of `elasticjob dev`.
-const DEV_ACCOUNT: &str = "root";
-
-/// Settings of a console, from flags and its configuration file.
-pub struct Console {
-    /// Names and URLs of the registries.
-    pub registries: Vec<(String, String)>,
-    /// Registry names and the URLs of their history stores.
-    pub histories: Vec<(String, String)>,
-    pub listen: SocketAddr,
-    /// Folder of accounts, added registries and the audit; if unset, they are kept in memory.
-    pub data_dir: Option<PathBuf>,
-    /// Additional host names under which the console is reachable.
-    pub hosts: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` is trusted.
-    pub proxies: TrustedProxies,
-    /// Browsers reach the console by HTTPS, through a proxy.
-    pub is_https: bool,
-    /// Certificate and key, if the console terminates TLS itself.
-    pub tls: Option<TlsIdentity>,
-    /// Sessions expire after being unused for this long.
-    pub session_idle: Duration,
-    pub registry_additions: AdditionPolicy,
-    pub history_additions: AdditionPolicy,
-    /// OpenID Connect provider, if any.
-    pub oidc: Option<oidc::Settings>,
-    pub first_account: FirstAccount,
-}
-
-/// The account that is created if there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstAccount {
-    /// `admin` with a generated password that is printed once.
-    Generated,
-    /// `root` with the password `root`: for local development.
-    Root,
-}
-
-enum Transport {
+pub(super) enum Transport {
     Plain(TcpListener),
     Tls(Box<TlsListener>),
 }
@@ -109,8 +40,8 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// A console that is bound to its address, ready to serve.
 pub struct ConsoleServer {
-    transport: Transport,
-    router: Router,
+    pub(super) transport: Transport,
+    pub(super) router: Router,
     pub address: SocketAddr,
     /// The generated password of the first account, to be printed once.
     pub password: Option<String>,
@@ -118,102 +49,15 @@ pub struct ConsoleServer {
     pub detached_changes: DetachedChanges,
 }
 
-impl Console {
-    /// Binds the address and opens all stores; requests are answered once it is [served](ConsoleServer::serve).
-    pub async fn listen(self) -> Result<ConsoleServer, ConsoleError> {
-        if self.first_account == FirstAccount::Root && !self.listen.ip().is_loopback() {
-            return Err(ConsoleError::new(
-                ConsoleErrorKind::Refused,
-                format!("{} is reachable from other machines, and the password of dev is publicly known", self.listen),
-            ).with_hint("use elasticjob console, which has accounts"));
-        }
-        if let Some(folder) = &self.data_dir {
-            fs::create_dir_all(folder).map_err(|error| {
-                ConsoleError::setting(format!(
-                    "cannot create the folder {}: {error}",
-                    folder.display()
-                ))
-                .with_hint("choose another with --data")
-            })?;
-        }
-        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            ConsoleError::setting(format!("cannot listen on {}: {error}", self.listen))
-                .with_hint("choose another address with --listen, or port 0 for any free port")
-        })?;
-        let internal = |error: std::io::Error| {
-            ConsoleError::new(ConsoleErrorKind::Internal, format!("cannot listen: {error}"))
-        };
-        let address = listener.local_addr().map_err(internal)?;
-
-        let file = |name: &str| self.data_dir.as_ref().map(|folder| folder.join(name));
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registries = Registries::open(
-            &self.registries,
-            self.registry_additions,
-            file("registries.json"),
-            Arc::clone(&clock),
-        )
-        .map_err(startup_error)?;
-        for (name, _) in &self.histories {
-            if !self.registries.iter().any(|(known, _)| known == name) {
-                return Err(ConsoleError::setting(format!(
-                    "cannot add a history: there is no registry {name}"
-                ))
-                .with_hint("--history NAME=URL, where NAME is one of the registries"));
-            }
-        }
-        let histories = HistoryConnections::open(
-            &self.histories,
-            self.history_additions,
-            file("histories.json"),
-            Arc::clone(&clock),
-        )
-        .map_err(startup_error)?;
-        let accounts = Accounts::open(file("accounts.json")).map_err(startup_error)?;
-        let audit = AuditTrail::open(file("audit.jsonl")).map_err(|error| {
-            ConsoleError::setting(format!("cannot read the audit file: {error}"))
-        })?;
-        let mut password = None;
-        if accounts.is_empty() {
-            let (name, new_password) = match self.first_account {
-                FirstAccount::Root => (DEV_ACCOUNT, DEV_ACCOUNT.to_owned()),
-                FirstAccount::Generated => ("admin", random_secret(15).map_err(startup_error)?),
-            };
-            accounts.create_first(name, &new_password).map_err(startup_error)?;
-            password = (self.first_account == FirstAccount::Generated).then_some(new_password);
-        }
-        if !address.ip().is_loopback()
-            && accounts.verify_password(DEV_ACCOUNT, DEV_ACCOUNT).await.map_err(startup_error)?
-        {
-            return Err(ConsoleError::new(
-                ConsoleErrorKind::Refused,
-                format!("{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password"),
-            ).with_hint("change it on loopback first"));
-        }
-        let is_https = self.is_https || self.tls.is_some();
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let console_url = format!("{scheme}://{address}");
-        let oidc = self
-            .oidc
-            .map(|settings| Oidc::new(settings, &console_url))
-            .transpose()
-            .map_err(startup_error)?;
-        let app = AppState::new(
-            clock,
-            (registries, histories),
-            (accounts, oidc),
-            audit,
-            self.proxies,
-            self.session_idle,
-            is_https,
-        );
-        let detached_changes = app.detached_changes.clone();
-        let router = router(app, AllowedHosts::new(address, self.hosts, is_https));
-        let transport = match &self.tls {
-            Some(tls) => Transport::Tls(Box::new(TlsListener::new(listener, tls)?)),
-            None => Transport::Plain(listener),
-        };
-        Ok(ConsoleServer { transport, router, address, password, detached_changes })
+impl Transport {
+    pub(super) fn new(
+        listener: TcpListener,
+        tls: Option<&TlsIdentity>,
+    ) -> Result<Self, ConsoleError> {
+        Ok(match tls {
+            Some(tls) => Self::Tls(Box::new(TlsListener::new(listener, tls)?)),
+            None => Self::Plain(listener),
+        })
     }
 }
 
@@ -263,39 +107,6 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
-        tracing::debug!(%error, %address, "connection failed");
+        tracing::debug!(%error, peer = %address, "connection failed");
     }
-}
-
-fn router(app: AppState, hosts: AllowedHosts) -> Router {
-    Router::new()
-        .merge(openapi::router())
-        .merge(legacy::router())
-        .merge(health::router())
-        .fallback(pages)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn_with_state(app.clone(), run_request))
-        .layer(from_fn_with_state(hosts, guard))
-        .with_state(app)
-}
-
-async fn method_not_allowed(uri: Uri) -> Response {
-    let text = format!("{} does not support this method", uri.path());
-    if uri.path().starts_with("/api") {
-        return Problem::new(ProblemCode::MethodNotAllowed, text)
-            .with_hint("GET /api/v1/openapi.json lists all paths")
-            .into_response();
-    }
-    no_such_path(uri.path()).into_response()
-}
-
-fn startup_error(problem: Problem) -> ConsoleError {
-    let kind = if problem.code == ProblemCode::Internal {
-        ConsoleErrorKind::Internal
-    } else {
-        ConsoleErrorKind::InvalidSetting
-    };
-    let Problem { detail: message, hint, .. } = problem;
-    ConsoleError { kind, problem: elasticjob::problem::Problem { message, hint } }
 }

@@ -7,6 +7,7 @@ use elasticjob::runtime::Clock;
 use super::{
     detached_changes::DetachedChanges,
     problem::{Code, Problem},
+    stores::Stores,
 };
 use crate::{
     audit::{
@@ -56,15 +57,15 @@ pub(crate) struct AppStateInner {
 }
 
 impl AppState {
-    pub(crate) fn new(
+    pub(super) fn new(
         clock: Arc<dyn Clock>,
-        (registries, histories): (Registries, HistoryConnections),
-        (accounts, oidc): (Accounts, Option<Oidc>),
-        audit: AuditTrail,
+        stores: Stores,
+        oidc: Option<Oidc>,
         proxies: TrustedProxies,
         session_idle: Duration,
         is_https: bool,
     ) -> Self {
+        let Stores { registries, histories, accounts, audit } = stores;
         Self(Arc::new(AppStateInner {
             clock,
             registries,

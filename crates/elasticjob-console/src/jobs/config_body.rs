@@ -7,7 +7,10 @@ use std::{
     sync::LazyLock,
 };
 
-use elasticjob::job::{Job, Property, PropertyKind, Props};
+use elasticjob::{
+    job::{InvalidValue, Job, Property, PropertyKind, Props},
+    problem,
+};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor},
@@ -32,10 +35,11 @@ const MASK: &str = "***";
 
 /// The sent properties by their key; `None` for `null`, which unsets one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ConfigBody(BTreeMap<&'static str, Option<SentValue>>);
+pub(crate) struct ConfigBody(BTreeMap<&'static str, Option<PropertyValue>>);
 
+/// A property as it was sent.
 #[derive(Debug, Clone)]
-enum SentValue {
+enum PropertyValue {
     /// A text, or a flag or number as text.
     Text(String),
     List(Vec<String>),
@@ -48,7 +52,7 @@ impl ConfigBody {
     pub(crate) fn job_name(&self) -> Option<&str> {
         let name = Property::all().iter().find(|row| row.kind() == PropertyKind::Name)?;
         match self.0.get(name.key) {
-            Some(Some(SentValue::Text(name))) => Some(name),
+            Some(Some(PropertyValue::Text(name))) => Some(name),
             _ => None,
         }
     }
@@ -62,26 +66,23 @@ impl ConfigBody {
     ) -> Result<Job, Problem> {
         for property in Property::all() {
             let Some(value) = self.0.remove(property.key) else { continue };
-            let refused = |error: elasticjob::job::InvalidValue| {
-                let key = property.key;
-                Problem::invalid(key, format!("{key}: {}", error.problem))
-            };
+            let refused = |error| invalid_value(property.key, error);
             match value {
-                Some(SentValue::Text(name)) if property.kind() == PropertyKind::Name => {
+                Some(PropertyValue::Text(name)) if property.kind() == PropertyKind::Name => {
                     check_name(property.key, &name, &job)?;
                 }
-                Some(SentValue::Text(text)) if !text.is_empty() => {
+                Some(PropertyValue::Text(text)) if !text.is_empty() => {
                     job.set(property.key, &text).map_err(refused)?;
                 }
-                Some(SentValue::List(texts)) => {
+                Some(PropertyValue::List(texts)) => {
                     job.set_list(property.key, texts).map_err(refused)?;
                 }
-                Some(SentValue::Map(props)) => {
+                Some(PropertyValue::Map(props)) => {
                     let initial = if base == Base::Merged { job.props } else { Props::new() };
                     job.props = restore_secrets(props, initial, stored)?;
                 }
-                Some(SentValue::Foreign) => {}
-                Some(SentValue::Text(_)) | None => job.unset(property),
+                Some(PropertyValue::Foreign) => {}
+                Some(PropertyValue::Text(_)) | None => job.unset(property),
             }
         }
         Ok(job)
@@ -94,6 +95,13 @@ fn check_name(key: &str, name: &str, job: &Job) -> Result<(), Problem> {
     }
     let problem = format!("{name:?} differs from the job of the path, {}", job.name);
     Err(Problem::invalid(key, problem).with_hint("a job cannot be renamed"))
+}
+
+/// The error of a value, at its field and with its hint.
+fn invalid_value(field: &str, error: InvalidValue) -> Problem {
+    let InvalidValue { problem, hint, .. } = error;
+    let problem = problem::Problem { message: problem, hint: hint.map(String::from) };
+    Problem::invalid(field, problem.at(field))
 }
 
 /// Applies sent props: `null` removes one, and a mask stands for the stored value.
@@ -119,9 +127,7 @@ fn restore_secrets(
         } else {
             value
         };
-        props
-            .set(key, value)
-            .map_err(|error| Problem::invalid(&field, format!("{field}: {}", error.problem)))?;
+        props.set(key, value).map_err(|error| invalid_value(&field, error))?;
     }
     Ok(props)
 }
@@ -143,7 +149,7 @@ impl<'de> Visitor<'de> for BodyVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ConfigBody, A::Error> {
         let mut sent = BTreeMap::new();
-        while let Some(SentKey(property)) = map.next_key()? {
+        while let Some(PropertyKey(property)) = map.next_key()? {
             let Entry::Vacant(entry) = sent.entry(property.key) else {
                 return Err(A::Error::duplicate_field(property.key));
             };
@@ -156,27 +162,27 @@ impl<'de> Visitor<'de> for BodyVisitor {
 fn next_value<'de, A: MapAccess<'de>>(
     map: &mut A,
     kind: PropertyKind,
-) -> Result<Option<SentValue>, A::Error> {
+) -> Result<Option<PropertyValue>, A::Error> {
     Ok(match kind {
         PropertyKind::Name | PropertyKind::Text | PropertyKind::TypeName => {
-            map.next_value::<Option<String>>()?.map(SentValue::Text)
+            map.next_value::<Option<String>>()?.map(PropertyValue::Text)
         }
         PropertyKind::Flag => as_text(map.next_value::<Option<bool>>()?),
         PropertyKind::Number => as_text(map.next_value::<Option<i32>>()?),
         PropertyKind::Count => as_text(map.next_value::<Option<u32>>()?),
-        PropertyKind::List => map.next_value::<Option<Vec<String>>>()?.map(SentValue::List),
-        PropertyKind::Map => map.next_value::<Option<_>>()?.map(SentValue::Map),
-        PropertyKind::Foreign => map.next_value::<Option<Value>>()?.map(|_| SentValue::Foreign),
+        PropertyKind::List => map.next_value::<Option<Vec<String>>>()?.map(PropertyValue::List),
+        PropertyKind::Map => map.next_value::<Option<_>>()?.map(PropertyValue::Map),
+        PropertyKind::Foreign => map.next_value::<Option<Value>>()?.map(|_| PropertyValue::Foreign),
     })
 }
 
-fn as_text<T: ToString>(value: Option<T>) -> Option<SentValue> {
-    value.map(|value| SentValue::Text(value.to_string()))
+fn as_text<T: ToString>(value: Option<T>) -> Option<PropertyValue> {
+    value.map(|value| PropertyValue::Text(value.to_string()))
 }
 
-struct SentKey(&'static Property);
+struct PropertyKey(&'static Property);
 
-impl<'de> Deserialize<'de> for SentKey {
+impl<'de> Deserialize<'de> for PropertyKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_identifier(KeyVisitor)
     }
@@ -185,16 +191,16 @@ impl<'de> Deserialize<'de> for SentKey {
 struct KeyVisitor;
 
 impl Visitor<'_> for KeyVisitor {
-    type Value = SentKey;
+    type Value = PropertyKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("field identifier")
     }
 
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<SentKey, E> {
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<PropertyKey, E> {
         static KEYS: LazyLock<Vec<&str>> =
             LazyLock::new(|| Property::all().iter().flat_map(Property::keys).collect());
-        Property::find(key).map(SentKey).ok_or_else(|| E::unknown_field(key, &KEYS))
+        Property::find(key).map(PropertyKey).ok_or_else(|| E::unknown_field(key, &KEYS))
     }
 }
 
@@ -281,6 +287,23 @@ mod tests {
 
             assert_eq!((problem.code, problem.field.as_deref()), (Code::Invalid, field), "{body}");
             assert!(problem.detail.contains(detail), "{}", problem.detail);
+        }
+    }
+
+    #[test]
+    fn refused_value_keeps_the_hint_of_its_error() {
+        let job = Job::named("settle").unwrap();
+        for (body, field, hint) in [
+            (json!({ "cron": "0 0 24 * * ?" }), "cron", "hours are 0 to 23"),
+            (json!({ "timeZone": "Mars/Olympus" }), "timeZone", "Asia/Shanghai"),
+        ] {
+            let sent: ConfigBody = serde_json::from_value(body).unwrap();
+            let problem = sent.apply_to(job.clone(), Base::Merged, None).unwrap_err();
+
+            assert_eq!(problem.field.as_deref(), Some(field));
+            let given = problem.hint.as_deref().unwrap_or_default();
+            assert!(given.contains(hint), "{given:?} instead of {hint:?}");
+            assert!(problem.detail.starts_with(&format!("{field}: ")), "{}", problem.detail);
         }
     }
 

@@ -5,12 +5,12 @@
 //! 200, whatever happened. Without it is 2.x: bare shapes, and `DELETE …/disable` enables; the caller is authenticated as everywhere else, and
 //! errors are problem details. A GET that changes something is refused for a cookie: any page could make a browser send it.
 
+mod envelope;
 mod history;
 mod jobs;
 mod login;
 mod registry_center;
 mod servers;
-mod envelope;
 
 use axum::{
     Router,

@@ -2,8 +2,8 @@
 //!
 //! Every module may use this one; it uses no other module of the crate.
 
-mod cancel;
 mod attached_value;
+mod cancel;
 mod clock;
 mod random;
 mod tasks;

@@ -1,13 +1,13 @@
 //! `Admin`'s queries and changes, each tested on the memory registry, on tinykeeper and on a real ZooKeeper.
 
+#[path = "../backends/mod.rs"]
+mod backends;
+mod configuration;
 #[macro_use]
 #[path = "../backends/every_backend.rs"]
 mod every_backend;
-mod configuration;
 mod explain;
 mod fixture;
-#[path = "../backends/mod.rs"]
-mod backends;
 mod queries;
 mod removal;
 mod switches;

@@ -147,13 +147,13 @@ async fn wait_for_complete_runs(log: &CallLog, count: usize) {
     wait_until("runs are complete", async || complete() >= count).await;
 }
 
-pub(crate) async fn once_listener_is_called_before_and_after_all_shards(ground: &dyn TestServer) {
+pub(crate) async fn once_listener_is_called_before_and_after_all_shards(server: &dyn TestServer) {
     Log::start_capture();
     let log = CallLog::default();
     let mut running = Vec::new();
     let mut members = Vec::new();
     for host in 1..4 {
-        let member = ground.join("once-listener-is", None).await;
+        let member = server.join("once-listener-is", None).await;
         running.push(start(&member, host, &log, Duration::from_secs(5), false).await);
         members.push(member);
     }
@@ -183,11 +183,13 @@ pub(crate) async fn once_listener_is_called_before_and_after_all_shards(ground: 
     }
 }
 
-pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: &dyn TestServer) {
+pub(crate) async fn shards_run_without_listener_if_an_instance_never_arrives(
+    server: &dyn TestServer,
+) {
     Log::start_capture();
-    let (log, namespace) = (CallLog::default(), "absent-instance-is");
-    let (one, two) = (ground.join(namespace, None).await, ground.join(namespace, None).await);
-    let silent = ground.join(namespace, None).await;
+    let (log, namespace) = (CallLog::default(), "shards-run-without");
+    let (one, two) = (server.join(namespace, None).await, server.join(namespace, None).await);
+    let silent = server.join(namespace, None).await;
     let short = Duration::from_millis(300);
     let running =
         vec![start(&one, 1, &log, short, false).await, start(&two, 2, &log, short, false).await];
@@ -227,10 +229,10 @@ pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: 
     stop_all(running).await;
 }
 
-pub(crate) async fn failing_once_listener_is_reported_and_the_job_runs(ground: &dyn TestServer) {
+pub(crate) async fn failing_once_listener_is_logged_and_shards_run(server: &dyn TestServer) {
     Log::start_capture();
     let log = CallLog::default();
-    let member = ground.join("failing-once-listener", None).await;
+    let member = server.join("failing-once-listener", None).await;
     let node = start(&member, 1, &log, TIMEOUT, true).await;
 
     wait_for_complete_runs(&log, 1).await;

@@ -12,13 +12,13 @@ mod http;
 #[cfg(feature = "http")]
 mod http_server;
 
+#[cfg(any(feature = "http", feature = "email"))]
+#[path = "../backends/log.rs"]
+mod log;
 #[cfg(feature = "email")]
 mod mail;
 #[cfg(feature = "email")]
 mod mail_server;
-#[cfg(any(feature = "http", feature = "email"))]
-#[path = "../backends/log.rs"]
-mod log;
 #[cfg(feature = "http")]
 mod webhooks;
 

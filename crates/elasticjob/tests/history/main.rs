@@ -1,14 +1,14 @@
 //! History in real databases: the same tests run on each of them.
 
-mod java_tables;
-mod queries;
-mod explain;
-mod retention;
 mod database;
-mod writes;
-mod opening;
-mod recorder;
 mod events;
+mod explain;
+mod java_tables;
+mod opening;
+mod queries;
+mod recorder;
+mod retention;
+mod writes;
 
 /// Defines each test for every database.
 macro_rules! on_every_database {

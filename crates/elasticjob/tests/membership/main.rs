@@ -1,13 +1,13 @@
 //! Several instances in one job, on the memory registry, on tinykeeper and on a real ZooKeeper.
 
+#[path = "../backends/mod.rs"]
+mod backends;
+mod claims;
+mod cluster;
 #[macro_use]
 #[path = "../backends/every_backend.rs"]
 mod every_backend;
-mod claims;
-mod cluster;
 mod failover;
-#[path = "../backends/mod.rs"]
-mod backends;
 mod requests;
 mod sharding;
 

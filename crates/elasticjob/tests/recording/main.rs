@@ -4,6 +4,6 @@
 mod capture;
 mod node;
 mod recorder;
-mod test_sink;
 #[cfg(feature = "otel")]
 mod spans;
+mod test_sink;

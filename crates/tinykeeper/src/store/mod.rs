@@ -159,7 +159,7 @@ impl Store {
         let recovery = plan.execute(dir)?;
         let snapshot = recovery.snapshot.as_ref().map_or(0, |(zxid, _)| *zxid);
         tracing::info!(
-            dir = %dir.display(),
+            folder = %dir.display(),
             snapshot = format_args!("{snapshot:#x}"),
             records = recovery.records.len(),
             logs = backlog.logs,

@@ -69,7 +69,7 @@ impl SnapshotWriter {
         }
         if let Err(error) = prune(&self.dir) {
             let cause = &error as &dyn std::error::Error;
-            tracing::warn!(dir = %self.dir.display(), error = cause, "old files not deleted");
+            tracing::warn!(folder = %self.dir.display(), error = cause, "old files not deleted");
         }
         Ok(())
     }

@@ -193,7 +193,7 @@ impl Tree {
         match Lifetime::from_owner(node.meta.owner) {
             Lifetime::Persistent => {}
             Lifetime::Container | Lifetime::Ttl { .. } => {
-                self.collectable.insert(path.into());
+                self.sweep_candidates.insert(path.into());
             }
             Lifetime::Ephemeral { session } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
@@ -218,7 +218,7 @@ impl Tree {
         match Lifetime::from_owner(node.meta.owner) {
             Lifetime::Persistent => {}
             Lifetime::Container | Lifetime::Ttl { .. } => {
-                self.collectable.remove(path);
+                self.sweep_candidates.remove(path);
             }
             Lifetime::Ephemeral { session } => {
                 if let Some(session) = self.sessions.get_mut(&session) {

@@ -20,8 +20,8 @@ use crate::wire::{Acl, AuthId, Code, EventKind, Op, Perms, Stat};
 pub struct Tree {
     pub(super) nodes: HashMap<Box<str>, Node>,
     pub(super) sessions: BTreeMap<i64, Session>,
-    /// Containers and nodes with a time to live: the candidates of [`Tree::sweep`].
-    pub(super) collectable: BTreeSet<Box<str>>,
+    /// Paths of containers and of nodes with a time to live, which [`Tree::sweep`] may delete.
+    pub(super) sweep_candidates: BTreeSet<Box<str>>,
     pub(super) watches: Watches,
     pub(super) acls: AclInterner,
     pub(super) zxid: i64,
@@ -137,7 +137,7 @@ pub struct Refusal {
     pub code: Code,
 }
 
-/// A change that a watcher must be told about.
+/// Tells a watcher about a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     pub watcher: WatcherId,
@@ -182,7 +182,7 @@ impl Tree {
         let mut tree = Self {
             nodes: HashMap::new(),
             sessions: BTreeMap::new(),
-            collectable: BTreeSet::new(),
+            sweep_candidates: BTreeSet::new(),
             watches: Watches::default(),
             acls: AclInterner::default(),
             zxid: 0,
@@ -232,7 +232,7 @@ impl Tree {
             results.push(self.op_result(op, &change));
             changes.push(change);
         }
-        let notifications = self.notify(applied.into_iter().flat_map(|step| step.events));
+        let notifications = self.trigger_watches(applied.into_iter().flat_map(|step| step.events));
         let transaction = Some(Transaction { zxid, time: now, changes });
         WriteResult { zxid, outcome: Ok(results), transaction, notifications }
     }
@@ -255,13 +255,14 @@ impl Tree {
 
     /// Deletes containers that became empty and nodes whose time to live has passed, each in its own transaction.
     pub fn sweep(&mut self, now: i64) -> Vec<WriteResult> {
-        let due: Vec<Box<str>> = self
-            .collectable
+        let expired: Vec<Box<str>> = self
+            .sweep_candidates
             .iter()
-            .filter(|path| self.nodes.get(*path).is_some_and(|node| is_collectable(node, now)))
+            .filter(|path| self.nodes.get(*path).is_some_and(|node| is_expired(node, now)))
             .cloned()
             .collect();
-        due.into_iter()
+        expired
+            .into_iter()
             .map(|path| self.write_change(Change::Delete { path: path.into() }, now))
             .collect()
     }
@@ -307,7 +308,7 @@ impl Tree {
             let outcome = Err(Refusal { index: 0, code: Code::SESSION_EXPIRED });
             return WriteResult { zxid, outcome, transaction: None, notifications: Vec::new() };
         };
-        let notifications = self.notify(applied.events.into_iter());
+        let notifications = self.trigger_watches(applied.events.into_iter());
         let transaction = Some(Transaction { zxid, time: now, changes: vec![change] });
         WriteResult { zxid, outcome: Ok(vec![]), transaction, notifications }
     }
@@ -325,7 +326,8 @@ impl Tree {
         }
     }
 
-    fn notify(&mut self, events: impl Iterator<Item = NodeEvent>) -> Vec<Notification> {
+    /// Triggers the watches of each event. Returns the notifications for their watchers, in order.
+    fn trigger_watches(&mut self, events: impl Iterator<Item = NodeEvent>) -> Vec<Notification> {
         if self.watches.is_empty() {
             return Vec::new();
         }
@@ -362,7 +364,8 @@ impl Tree {
     }
 }
 
-fn is_collectable(node: &Node, now: i64) -> bool {
+/// Whether this is a container whose last child was deleted, or a childless node whose time to live has passed.
+fn is_expired(node: &Node, now: i64) -> bool {
     node.children.is_empty()
         && match Lifetime::from_owner(node.meta.owner) {
             Lifetime::Container => node.meta.creates > 0,

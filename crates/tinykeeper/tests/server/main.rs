@@ -7,6 +7,7 @@ mod binary;
 mod decoding;
 
 mod durability;
+mod four_letter;
 mod full_disk;
 mod kazoo;
 mod log;
@@ -18,7 +19,6 @@ mod raw;
 mod roundtrip;
 mod sessions;
 mod watches;
-mod four_letter;
 
 use std::time::Duration;
 

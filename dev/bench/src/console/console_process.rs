@@ -26,7 +26,7 @@ pub(super) struct ConsoleProcess {
 
 impl ConsoleProcess {
     pub(super) fn start(registry: &str, history: &HistoryUrl) -> Result<Self, BoxError> {
-        let program = sibling_program("elasticjob", "elasticjob-console")?;
+        let program = sibling_program("elasticjob", "elasticjob-cli")?;
         let folder = tempfile::Builder::new().prefix("bench-console-").tempdir()?;
         let log = folder.path().join("log");
         let child = Command::new(program)
@@ -50,14 +50,12 @@ impl ConsoleProcess {
         let stopwatch = Stopwatch::start();
         loop {
             let output = fs::read_to_string(&log)?;
-            let word_after = |before: &str| {
-                let rest = output.split_once(before)?.1;
-                Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
-            };
-            if let (Some(password), Some(address)) =
-                (word_after("admin / "), word_after("console   http://"))
-            {
-                (console.password, console.address) = (password, address);
+            if let Some(url) = value(&output, "console") {
+                let password = generated_password(&output);
+                let password = password.ok_or("the console printed no account")?;
+                password.clone_into(&mut console.password);
+                let address = url.trim_start_matches("http://").trim_end_matches('/');
+                address.clone_into(&mut console.address);
                 return Ok(console);
             }
             if stopwatch.elapsed() > TIMEOUT || console.child.try_wait()?.is_some() {
@@ -77,5 +75,32 @@ impl Drop for ConsoleProcess {
         // Fails only if it has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The password of `account   NAME / PASSWORD  (a note)`, which is printed before the line of the console.
+fn generated_password(output: &str) -> Option<&str> {
+    let (_, password) = value(output, "account")?.split_once('/')?;
+    password.split_whitespace().next()
+}
+
+/// The rest of the first complete line that begins with the word `label`.
+fn value<'a>(output: &'a str, label: &str) -> Option<&'a str> {
+    let lines = output.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let mut values = lines.filter_map(|line| line.split_once(char::is_whitespace));
+    values.find(|(word, _)| *word == label).map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_and_address_are_found_in_complete_lines() {
+        let output = "data      /tmp/x  (accounts)\naccount   admin / s3cret  (a note)\nconsole   http://127.0.0.1:7/\n";
+
+        assert_eq!(generated_password(output), Some("s3cret"));
+        assert_eq!(value(output, "console"), Some("http://127.0.0.1:7/"));
+        assert_eq!(value(output.trim_end(), "console"), None);
     }
 }

@@ -1,8 +1,9 @@
 //! tinykeeper as users run it: the released program in a separate process.
 
 use std::{
-    env, fs,
-    fs::File,
+    env,
+    ffi::OsStr,
+    fs::{self, File},
     io::{BufRead, BufReader},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -76,11 +77,20 @@ impl Drop for Tinykeeper {
 pub(crate) fn sibling_program(name: &str, package: &str) -> Result<PathBuf, BoxError> {
     let program = env::current_exe()?.with_file_name(name);
     if program.is_file() {
-        Ok(program)
-    } else {
-        let path = program.display();
-        Err(format!("no {path}; hint: cargo build --release -p {package} (make bench does it)")
-            .into())
+        return Ok(program);
+    }
+    let (path, profile) = (program.display(), profile_of(&program));
+    Err(format!(
+        "no {path}; hint: cargo build --profile {profile} -p {package} (make bench does it)"
+    )
+    .into())
+}
+
+/// The profile that builds into the folder of this program.
+fn profile_of(program: &Path) -> &str {
+    match program.parent().and_then(Path::file_name).and_then(OsStr::to_str) {
+        None | Some("debug") => "dev",
+        Some(profile) => profile,
     }
 }
 

@@ -5,13 +5,13 @@
 
 mod configuration;
 mod console;
+mod event_log;
 mod failures;
 mod membership;
-mod version_2_1_5;
 mod peer;
-mod event_log;
 mod runs;
 mod scenario;
+mod version_2_1_5;
 
 use std::{fs, path::Path};
 

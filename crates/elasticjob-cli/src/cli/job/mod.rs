@@ -2,8 +2,8 @@
 
 mod apply;
 mod explain;
-mod show;
 mod lifecycle;
+mod show;
 mod trigger;
 mod wait;
 

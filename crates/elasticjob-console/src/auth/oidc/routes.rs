@@ -100,7 +100,7 @@ async fn begin_oidc(
         }
         Err(error) => {
             tracing::warn!(%error, "provider unreachable");
-            redirect_with_outcome(&login.return_to, LoginOutcome::from(&error))
+            redirect_with_failure(&login.return_to, LoginFailure::from(&error))
         }
     }
 }
@@ -129,21 +129,21 @@ async fn end_oidc(
     let secret = cookie(&parts.headers, LOGIN_COOKIE).unwrap_or_default();
     let state = query.state.as_deref().unwrap_or_default();
     let Some(login) = logins.take(secret, state, app.clock.monotonic()) else {
-        return redirect_with_outcome("/", LoginOutcome::Stale);
+        return redirect_with_failure("/", LoginFailure::Stale);
     };
     let address = client_address(&parts, &app);
     if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
         audit_login(&app, "oidc:", address, Err("the response is from another provider"));
-        return redirect_with_outcome(&login.return_to, LoginOutcome::LoginError);
+        return redirect_with_failure(&login.return_to, LoginFailure::Other);
     }
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
-        return redirect_with_outcome(&login.return_to, LoginOutcome::Denied);
+        return redirect_with_failure(&login.return_to, LoginFailure::Denied);
     };
     match log_in(&app, &code, &login, address).await {
         Ok(secret) => {
             redirect(&login.return_to, session_cookie(&secret, &app)?.remove(header::SET_COOKIE))
         }
-        Err(outcome) => redirect_with_outcome(&login.return_to, outcome),
+        Err(failure) => redirect_with_failure(&login.return_to, failure),
     }
 }
 
@@ -153,27 +153,27 @@ async fn log_in(
     code: &str,
     login: &PendingLogin,
     address: Option<String>,
-) -> Result<String, LoginOutcome> {
-    let Oidc { provider, .. } = oidc(app).map_err(|_| LoginOutcome::LoginError)?;
+) -> Result<String, LoginFailure> {
+    let Oidc { provider, .. } = oidc(app).map_err(|_| LoginFailure::Other)?;
     let claims = provider.claims(code, login, &*app.clock).await.map_err(|error| {
         tracing::warn!(%error, "login at the provider failed");
         audit_login(app, "oidc:", address.clone(), Err(&error.to_string()));
-        LoginOutcome::from(&error)
+        LoginFailure::from(&error)
     })?;
     let username = claims::username(&claims, &provider.settings).map_err(|problem| {
         tracing::warn!(problem, "login without a valid username claim");
         audit_login(app, "oidc:", address.clone(), Err(&problem));
-        LoginOutcome::LoginError
+        LoginFailure::Other
     })?;
     let roles = claims::roles(&claims, &provider.settings);
     if roles.is_empty() {
         audit_login(app, &username, address, Err("no claim of the provider grants a role"));
-        return Err(LoginOutcome::NoRole);
+        return Err(LoginFailure::NoRole);
     }
     audit_login(app, &username, address, Ok(&roles));
     let now = app.clock.monotonic();
     let session = app.sessions.create(&username, true, Some(roles), now);
-    Ok(session.map_err(|_| LoginOutcome::LoginError)?.1)
+    Ok(session.map_err(|_| LoginFailure::Other)?.1)
 }
 
 /// Audits a login or a failed attempt.
@@ -191,35 +191,37 @@ fn audit_login(
     app.audit.add(entry);
 }
 
-/// Outcome of a login, shown by the login page.
+/// Why a login failed, shown by the login page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LoginOutcome {
+enum LoginFailure {
     Unreachable,
     /// Started in another browser, expired, or already used.
     Stale,
     /// The provider denied the login.
     Denied,
-    /// The provider's answer is not valid.
-    LoginError,
     /// The user has no role here.
     NoRole,
+    /// Anything else, usually an invalid answer of the provider; the log tells more.
+    Other,
 }
 
-impl LoginOutcome {
+impl From<&LoginError> for LoginFailure {
     fn from(error: &LoginError) -> Self {
         match error {
             LoginError::Unreachable(_) => Self::Unreachable,
-            LoginError::Code(_) | LoginError::Token(_) => Self::LoginError,
+            LoginError::Code(_) | LoginError::Token(_) => Self::Other,
         }
     }
+}
 
+impl LoginFailure {
     fn query_value(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
             Self::Stale => "stale",
             Self::Denied => "denied",
-            Self::LoginError => "failed",
             Self::NoRole => "noRole",
+            Self::Other => "failed",
         }
     }
 }
@@ -238,10 +240,10 @@ fn is_local_path(return_to: &str) -> bool {
         && return_to.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Redirects to the page, which shows the outcome.
-fn redirect_with_outcome(return_to: &str, outcome: LoginOutcome) -> Result<Response, Problem> {
+/// Redirects to the page, which shows the failure.
+fn redirect_with_failure(return_to: &str, failure: LoginFailure) -> Result<Response, Problem> {
     let path = return_to.split(['?', '#']).next().unwrap_or_default();
-    redirect(&format!("{path}?oidc={}", outcome.query_value()), None)
+    redirect(&format!("{path}?oidc={}", failure.query_value()), None)
 }
 
 fn redirect(return_to: &str, cookie: Option<HeaderValue>) -> Result<Response, Problem> {

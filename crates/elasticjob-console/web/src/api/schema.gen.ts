@@ -32,7 +32,7 @@ export interface components {
             items: components["schemas"]["Entry"][];
             page: number;
             pageSize: number;
-            problem?: string | null;
+            problem: string | null;
             total: number;
         };
         BTreeMap: {
@@ -42,9 +42,9 @@ export interface components {
             /** Format: date-time */
             from: string;
             /** Format: int64 */
-            latestMs?: number | null;
+            latestMs: number | null;
             /** Format: int64 */
-            longestMs?: number | null;
+            longestMs: number | null;
             /** Format: int64 */
             runs: number;
             state: string;
@@ -53,7 +53,7 @@ export interface components {
             /** Format: int64 */
             bucketMs: number;
             /** Format: date-time */
-            from?: string | null;
+            from: string | null;
             items: components["schemas"]["Bucket"][];
             /** Format: date-time */
             to: string;
@@ -62,7 +62,7 @@ export interface components {
         BulkAction: "enable" | "disable" | "trigger" | "shutdown";
         BulkItem: {
             jobName: string;
-            problem?: components["schemas"]["Problem"] | null;
+            problem: components["schemas"]["Problem"] | null;
             result: unknown;
         };
         BulkRequest: {
@@ -167,12 +167,12 @@ export interface components {
             problem: string;
         };
         Configuration: {
-            problem?: string | null;
-            properties?: Record<string, never> | null;
+            problem: string | null;
+            properties: Record<string, never> | null;
             /** Format: int32 */
             version: number;
             /** Format: date-time */
-            writtenAt?: string | null;
+            writtenAt: string | null;
         };
         /** @enum {string} */
         ConnectionStatus: "idle" | "connecting" | "connected" | "down";
@@ -186,98 +186,98 @@ export interface components {
             warnings: components["schemas"]["CronWarning"][];
         };
         CronWarning: {
-            field?: string | null;
+            field: string | null;
             message: string;
             part: string;
         };
         Difference: {
             key: string;
-            sent?: string | null;
-            stored?: string | null;
+            sent: string | null;
+            stored: string | null;
         };
         /** @enum {string} */
         DoctorCheck: "server" | "access" | "clock" | "stale" | "job";
         DoctorFinding: {
-            about?: string | null;
+            about: string | null;
             check: components["schemas"]["DoctorCheck"];
-            hint?: string | null;
+            hint: string | null;
             isProblem: boolean;
             message: string;
         };
         Entry: {
             action: string;
-            address?: string | null;
+            address: string | null;
             asked: unknown;
             /** Format: date-time */
             at: string;
             /** Format: int64 */
             id: number;
-            problem?: string | null;
-            registry?: string | null;
+            problem: string | null;
+            registry: string | null;
             result: unknown;
-            target?: string | null;
+            target: string | null;
             username: string;
             via: string;
         };
         Execution: {
             /** Format: int64 */
-            attempt?: number | null;
+            attempt: number | null;
             /** Format: date-time */
-            completeTime?: string | null;
+            completeTime: string | null;
             /** Format: int64 */
-            durationMs?: number | null;
+            durationMs: number | null;
             executionSource: string;
-            failureCause?: string | null;
+            failureCause: string | null;
             hostname: string;
             id: string;
-            instance?: string | null;
+            instance: string | null;
             ip: string;
             jobName: string;
             /** Format: int64 */
-            latenessMs?: number | null;
-            outcome?: string | null;
-            reason?: string | null;
-            runId?: string | null;
+            latenessMs: number | null;
+            outcome: string | null;
+            reason: string | null;
+            runId: string | null;
             /** Format: int64 */
             shardingItem: number;
             /** Format: date-time */
-            startTime?: string | null;
+            startTime: string | null;
             success: boolean;
             taskId: string;
-            token?: string | null;
-            traceId?: string | null;
+            token: string | null;
+            traceId: string | null;
         };
         ExecutionPage: {
             items: components["schemas"]["Execution"][];
-            next?: string | null;
+            next: string | null;
         };
         Explanation: {
             /** Format: date-time */
             at: string;
             /** Format: date-time */
-            dueAt?: string | null;
+            dueAt: string | null;
             findings: components["schemas"]["Finding"][];
             jobName: string;
             /** Format: date-time */
-            nextFire?: string | null;
+            nextFire: string | null;
         };
         FailureGroup: {
             /** Format: int64 */
             count: number;
             /** Format: date-time */
-            first?: string | null;
+            first: string | null;
             jobName: string;
             /** Format: date-time */
-            last?: string | null;
-            lastRunId?: string | null;
+            last: string | null;
+            lastRunId: string | null;
             message: string;
         };
         Finding: {
-            hint?: string | null;
+            hint: string | null;
             message: string;
             severity: components["schemas"]["Severity"];
             /** Format: int32 */
-            shard?: number | null;
+            shard: number | null;
             topic: components["schemas"]["Topic"];
         };
         Forecast: {
@@ -299,7 +299,7 @@ export interface components {
             /** @enum {string} */
             kind: "class";
         } | {
-            handler?: string | null;
+            handler: string | null;
             /** @enum {string} */
             kind: "rust";
         };
@@ -308,7 +308,7 @@ export interface components {
         HistoryStore: {
             isAdded: boolean;
             isOpen: boolean;
-            problem?: string | null;
+            problem: string | null;
             registry: string;
             url: string;
         };
@@ -318,8 +318,8 @@ export interface components {
         };
         HistoryTest: {
             isReachable: boolean;
-            jobCount?: number | null;
-            problem?: string | null;
+            jobCount: number | null;
+            problem: string | null;
         };
         HistoryTestRequest: {
             url: string;
@@ -337,13 +337,13 @@ export interface components {
                 [key: string]: string;
             };
             language: components["schemas"]["Language"];
-            problem?: string | null;
+            problem: string | null;
             serverIp: string;
             /** Format: date-time */
-            since?: string | null;
+            since: string | null;
         };
         InstanceRow: {
-            detail?: components["schemas"]["Instance"] | null;
+            detail: components["schemas"]["Instance"] | null;
             instanceId: string;
             jobNames: string[];
             language: components["schemas"]["Language"];
@@ -351,7 +351,7 @@ export interface components {
         };
         InstancesPage: {
             /** Format: date-time */
-            asOf?: string | null;
+            asOf: string | null;
             isCurrent: boolean;
             items: components["schemas"]["InstanceRow"][];
             page: number;
@@ -363,9 +363,9 @@ export interface components {
             failoverItems: number[];
             instanceList: components["schemas"]["Instance"][];
             isAssigning: boolean;
-            leader?: string | null;
+            leader: string | null;
             /** Format: date-time */
-            reshardingSince?: string | null;
+            reshardingSince: string | null;
             servers: components["schemas"]["Server"][];
             triggers: string[];
         };
@@ -374,22 +374,22 @@ export interface components {
             cancelled: number;
             /** Format: int64 */
             done: number;
-            durationMs?: components["schemas"]["Percentiles"] | null;
+            durationMs: components["schemas"]["Percentiles"] | null;
             /** Format: int64 */
             failed: number;
             jobName: string;
             /** Format: date-time */
-            lastRun?: string | null;
+            lastRun: string | null;
             /** Format: date-time */
-            lastSuccess?: string | null;
-            latenessMs?: components["schemas"]["Percentiles"] | null;
+            lastSuccess: string | null;
+            latenessMs: components["schemas"]["Percentiles"] | null;
             /** Format: int64 */
             running: number;
             /** Format: int64 */
             runs: number;
         };
         JobFiguresWithRuns: {
-            figures?: components["schemas"]["RatedFigures"] | null;
+            figures: components["schemas"]["RatedFigures"] | null;
             jobName: string;
             lastRuns: components["schemas"]["RecentRun"][];
         };
@@ -397,10 +397,10 @@ export interface components {
             disabled: boolean;
             disabledShardCount: number;
             failover: boolean;
-            label?: string | null;
+            label: string | null;
             misfiredCount: number;
             runningCount: number;
-            timeZone?: string | null;
+            timeZone: string | null;
             waitingForFailoverCount: number;
         };
         JobShutdown: {
@@ -409,22 +409,22 @@ export interface components {
         /** @enum {string} */
         JobStatus: "OK" | "DISABLED" | "CRASHED" | "SHARDING_FLAG";
         JobSummary: {
-            cron?: string | null;
+            cron: string | null;
             description: string;
             handler: components["schemas"]["HandlerInfo"];
             hint?: string | null;
             instanceCount: number;
             jobName: string;
             /** Format: date-time */
-            nextFireTime?: string | null;
-            problem?: string | null;
+            nextFireTime: string | null;
+            problem: string | null;
             /** Format: int32 */
-            shardingTotalCount?: number | null;
+            shardingTotalCount: number | null;
             status: components["schemas"]["JobStatus"];
         };
         JobsPage: {
             /** Format: date-time */
-            asOf?: string | null;
+            asOf: string | null;
             isCurrent: boolean;
             items: components["schemas"]["JobRow"][];
             page: number;
@@ -444,18 +444,18 @@ export interface components {
             /** Format: int32 */
             attempt: number;
             /** Format: date-time */
-            dueAt?: string | null;
-            instanceId?: string | null;
-            runId?: string | null;
+            dueAt: string | null;
+            instanceId: string | null;
+            runId: string | null;
             /** Format: date-time */
-            since?: string | null;
+            since: string | null;
             state: components["schemas"]["RunState"];
         };
         LoginMethods: {
-            oidc?: components["schemas"]["OidcMethod"] | null;
+            oidc: components["schemas"]["OidcMethod"] | null;
         };
         Matrix: {
-            next?: string | null;
+            next: string | null;
             rounds: components["schemas"]["MatrixRun"][];
         };
         MatrixRun: {
@@ -466,12 +466,12 @@ export interface components {
             /** Format: int64 */
             count: number;
             /** Format: date-time */
-            first?: string | null;
+            first: string | null;
             jobName: string;
             /** Format: date-time */
-            last?: string | null;
+            last: string | null;
             /** Format: date-time */
-            noticedAt?: string | null;
+            noticedAt: string | null;
             why: string;
         };
         NewToken: components["schemas"]["Token"] & {
@@ -480,11 +480,11 @@ export interface components {
         OidcMethod: {
             href: string;
             label: string;
-            problem?: string | null;
+            problem: string | null;
         };
         OutputLine: {
             /** Format: date-time */
-            at?: string | null;
+            at: string | null;
             attemptId: string;
             /** Format: int64 */
             shardingItem: number;
@@ -499,14 +499,14 @@ export interface components {
         };
         Overview: components["schemas"]["ActivityTotals"] & {
             /** Format: date-time */
-            asOf?: string | null;
-            historyProblem?: string | null;
+            asOf: string | null;
+            historyProblem: string | null;
             incidentCount: number;
             incidents: components["schemas"]["Incident"][];
             instanceCount: number;
             isCurrent: boolean;
             jobCount: number;
-            lastHours?: components["schemas"]["LastHours"] | null;
+            lastHours: components["schemas"]["LastHours"] | null;
             next: components["schemas"]["UpcomingFire"][];
             serverCount: number;
             statuses: components["schemas"]["Statuses"];
@@ -537,24 +537,24 @@ export interface components {
         };
         RatedFigures: components["schemas"]["JobFigures"] & {
             /** Format: int64 */
-            successPermille?: number | null;
+            successPermille: number | null;
         };
         RecentRun: {
             /** Format: int64 */
-            durationMs?: number | null;
+            durationMs: number | null;
             /** Format: int64 */
-            latenessMs?: number | null;
+            latenessMs: number | null;
             runId: string;
             /** Format: date-time */
-            startedAt?: string | null;
+            startedAt: string | null;
             state: components["schemas"]["HistoryRunState"];
         };
         Registry: {
             isAdded: boolean;
-            jobCount?: number | null;
+            jobCount: number | null;
             name: string;
-            problem?: string | null;
-            role?: components["schemas"]["Role"] | null;
+            problem: string | null;
+            role: components["schemas"]["Role"] | null;
             state: components["schemas"]["ConnectionStatus"];
             url: string;
         };
@@ -564,8 +564,8 @@ export interface components {
         };
         RegistryTest: {
             isReachable: boolean;
-            jobCount?: number | null;
-            problem?: string | null;
+            jobCount: number | null;
+            problem: string | null;
         };
         RegistryTestRequest: {
             url: string;
@@ -582,28 +582,28 @@ export interface components {
             /** Format: int64 */
             done: number;
             /** Format: date-time */
-            dueAt?: string | null;
+            dueAt: string | null;
             /** Format: int64 */
-            durationMs?: number | null;
+            durationMs: number | null;
             /** Format: date-time */
-            endedAt?: string | null;
+            endedAt: string | null;
             /** Format: int64 */
             failed: number;
-            failure?: string | null;
+            failure: string | null;
             jobName: string;
             /** Format: int64 */
-            latenessMs?: number | null;
+            latenessMs: number | null;
             runId: string;
             /** Format: int64 */
-            shardingTotalCount?: number | null;
+            shardingTotalCount: number | null;
             /** Format: int64 */
             shards: number;
-            source?: string | null;
+            source: string | null;
             /** Format: date-time */
-            startedAt?: string | null;
+            startedAt: string | null;
             state: components["schemas"]["HistoryRunState"];
-            traceId?: string | null;
-            triggeredBy?: string | null;
+            traceId: string | null;
+            triggeredBy: string | null;
         };
         RunDetails: components["schemas"]["Run"] & {
             executions: components["schemas"]["Execution"][];
@@ -611,20 +611,20 @@ export interface components {
         };
         RunPage: {
             items: components["schemas"]["Run"][];
-            next?: string | null;
+            next: string | null;
         };
         RunShard: {
             attempts: number;
             /** Format: int64 */
-            durationMs?: number | null;
+            durationMs: number | null;
             /** Format: date-time */
-            endedAt?: string | null;
-            instance?: string | null;
+            endedAt: string | null;
+            instance: string | null;
             /** Format: int64 */
             item: number;
-            reason?: string | null;
+            reason: string | null;
             /** Format: date-time */
-            startedAt?: string | null;
+            startedAt: string | null;
             state: string;
         };
         /** @enum {string} */
@@ -635,7 +635,7 @@ export interface components {
         Running: {
             instanceId: string;
             /** Format: date-time */
-            since?: string | null;
+            since: string | null;
         };
         Server: {
             instanceCount: number;
@@ -648,7 +648,7 @@ export interface components {
         ServerJob: {
             instances: string[];
             jobName: string;
-            status?: components["schemas"]["ServerStatus"] | null;
+            status: components["schemas"]["ServerStatus"] | null;
         };
         ServerShutdown: {
             instances: {
@@ -668,7 +668,7 @@ export interface components {
         };
         ServersPage: {
             /** Format: date-time */
-            asOf?: string | null;
+            asOf: string | null;
             isCurrent: boolean;
             items: components["schemas"]["ServerSummary"][];
             page: number;
@@ -678,7 +678,7 @@ export interface components {
         Session: {
             canAddHistories: boolean;
             canAddRegistries: boolean;
-            csrfToken?: string | null;
+            csrfToken: string | null;
             hasAccount: boolean;
             roles: components["schemas"]["BTreeMap"];
             username: string;
@@ -690,18 +690,18 @@ export interface components {
             awaitsFailover: boolean;
             disabled: boolean;
             failover: boolean;
-            failoverInstanceId?: string | null;
-            instanceId?: string | null;
+            failoverInstanceId: string | null;
+            instanceId: string | null;
             isOwnerOnline: boolean;
             /** Format: int32 */
             item: number;
-            language?: components["schemas"]["Language"] | null;
-            lastRun?: components["schemas"]["LastRun"] | null;
+            language: components["schemas"]["Language"] | null;
+            lastRun: components["schemas"]["LastRun"] | null;
             misfire: boolean;
-            parameter?: string | null;
-            problem?: string | null;
-            running?: components["schemas"]["Running"] | null;
-            serverIp?: string | null;
+            parameter: string | null;
+            problem: string | null;
+            running: components["schemas"]["Running"] | null;
+            serverIp: string | null;
             status: components["schemas"]["ShardStatus"];
         };
         /** @enum {string} */
@@ -733,7 +733,7 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
-            expiresAt?: string | null;
+            expiresAt: string | null;
             id: string;
             name: string;
             role: components["schemas"]["Role"];
@@ -762,13 +762,13 @@ export interface components {
         };
         Trace: {
             /** Format: date-time */
-            creationTime?: string | null;
+            creationTime: string | null;
             executionType: string;
             id: string;
             jobName: string;
             message: string;
             originalTaskId: string;
-            runId?: string | null;
+            runId: string | null;
             shardingItems: string;
             slaveId: string;
             state: string;
@@ -776,7 +776,7 @@ export interface components {
         };
         TracePage: {
             items: components["schemas"]["Trace"][];
-            next?: string | null;
+            next: string | null;
         };
         TriggerRequest: {
             /**

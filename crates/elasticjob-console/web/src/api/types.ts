@@ -4,18 +4,6 @@ import type { components } from "./schema.gen";
 
 type Schemas = components["schemas"];
 
-/**
- * A response as the server sends it: every property is present, and null if it has no value. The document marks nullable
- * properties as optional.
- */
-type Complete<T> = T extends (infer Item)[]
-  ? Complete<Item>[]
-  : T extends object
-    ? { [Key in keyof T]-?: Complete<Exclude<T[Key], undefined>> }
-    : T;
-
-type Response<Name extends keyof Schemas> = Complete<Schemas[Name]>;
-
 /** A schema with properties that the document describes less exactly than the server sends them. */
 type Refined<T, Properties> = Omit<T, keyof Properties> & Properties;
 
@@ -29,17 +17,17 @@ export interface Page<T> {
 
 export type Role = Schemas["Role"];
 /** A session with a cookie always has a CSRF token. */
-export type Session = Refined<Response<"Session">, { csrfToken: string }>;
-export type LoginMethods = Response<"LoginMethods">;
+export type Session = Refined<Schemas["Session"], { csrfToken: string }>;
+export type LoginMethods = Schemas["LoginMethods"];
 /** Registries in which the user has no role are not listed. */
-export type Registry = Refined<Response<"Registry">, { role: Role }>;
-export type ConnectionTest = Response<"RegistryTest">;
-export type HistoryStore = Response<"HistoryStore">;
-export type Account = Response<"Account">;
-export type Token = Response<"Token">;
-export type NewToken = Response<"NewToken">;
-export type AuditEntry = Response<"Entry">;
-export type AuditPage = Response<"AuditPage">;
+export type Registry = Refined<Schemas["Registry"], { role: Role }>;
+export type ConnectionTest = Schemas["RegistryTest"];
+export type HistoryStore = Schemas["HistoryStore"];
+export type Account = Schemas["Account"];
+export type Token = Schemas["Token"];
+export type NewToken = Schemas["NewToken"];
+export type AuditEntry = Schemas["Entry"];
+export type AuditPage = Schemas["AuditPage"];
 
 export type JobStatus = Schemas["JobStatus"];
 export type ShardStatus = Schemas["ShardStatus"];
@@ -50,74 +38,67 @@ export interface Handler {
   class?: string;
   handler?: string | null;
 }
-export type JobSummary = Refined<Response<"JobSummary">, { handler: Handler }>;
-export type JobRow = Refined<Response<"JobRow">, { handler: Handler }>;
-export type JobsPage = Refined<Response<"JobsPage">, { items: JobRow[] }>;
+export type JobSummary = Refined<Schemas["JobSummary"], { handler: Handler }>;
+export type JobRow = Refined<Schemas["JobRow"], { handler: Handler }>;
+export type JobsPage = Refined<Schemas["JobsPage"], { items: JobRow[] }>;
 /** The properties of a stored configuration, of which each may be absent. */
 export type Properties = Partial<Schemas["ConfigProperties"]>;
-export type Configuration = Refined<Response<"Configuration">, { properties: Properties | null }>;
+export type Configuration = Refined<Schemas["Configuration"], { properties: Properties | null }>;
 export type JobDetails = Refined<
-  Response<"JobDetails">,
+  Schemas["JobDetails"],
   { handler: Handler; config: Configuration }
 >;
-export type Shard = Response<"Shard">;
-export type Instance = Response<"Instance">;
-export type InstanceRow = Response<"InstanceRow">;
-export type InstancesPage = Response<"InstancesPage">;
-export type ServerRow = Response<"ServerSummary">;
-export type ServersPage = Response<"ServersPage">;
-export type ServerDetails = Refined<
-  Response<"ServerDetails">,
-  { jobList: Refined<Response<"ServerJob">, { status: Schemas["ServerStatus"] }>[] }
->;
+export type Shard = Schemas["Shard"];
+export type Instance = Schemas["Instance"];
+export type InstanceRow = Schemas["InstanceRow"];
+export type InstancesPage = Schemas["InstancesPage"];
+export type ServerRow = Schemas["ServerSummary"];
+export type ServersPage = Schemas["ServersPage"];
+export type ServerDetails = Schemas["ServerDetails"];
 
-export type Overview = Response<"Overview">;
-export type Incident = Response<"Incident">;
-export type Forecast = Response<"Forecast">;
-export type Finding = Response<"Finding">;
-export type Explanation = Response<"Explanation">;
-export type DoctorFinding = Response<"DoctorFinding">;
-export type CronCheck = Response<"CronCheck">;
+export type Overview = Schemas["Overview"];
+export type Incident = Schemas["Incident"];
+export type Forecast = Schemas["Forecast"];
+export type Finding = Schemas["Finding"];
+export type Explanation = Schemas["Explanation"];
+export type DoctorFinding = Schemas["DoctorFinding"];
+export type CronCheck = Schemas["CronCheck"];
 
-export type Difference = Response<"Difference">;
-export type ConfigPlan = Refined<Response<"ConfigPlan">, { config: Properties }>;
-export type StoredConfig = Refined<Response<"StoredConfig">, { config: Properties }>;
+export type Difference = Schemas["Difference"];
+export type ConfigPlan = Refined<Schemas["ConfigPlan"], { config: Properties }>;
+export type StoredConfig = Refined<Schemas["StoredConfig"], { config: Properties }>;
 /** Each property of a trigger or a cancellation may be left out. */
 export type TriggerRequest = Partial<Schemas["TriggerRequest"]>;
-export type TriggerResponse = Response<"TriggerResponse">;
+export type TriggerResponse = Schemas["TriggerResponse"];
 export type CancelRequest = Partial<Schemas["CancelRequest"]>;
-export type CancelResponse = Response<"CancellationResult">;
-export type SwitchResponse = Response<"SwitchResult">;
-export type ShutDownResponse = Response<"JobShutdown">;
-export type RemoveResponse = Response<"RemovalResult">;
-export type ShardSwitchResponse = Response<"ShardSwitch">;
-export type ServerSwitchResponse = Response<"ServerSwitch">;
-export type ServerShutDownResponse = Response<"ServerShutdown">;
+export type CancelResponse = Schemas["CancellationResult"];
+export type SwitchResponse = Schemas["SwitchResult"];
+export type ShutDownResponse = Schemas["JobShutdown"];
+export type RemoveResponse = Schemas["RemovalResult"];
+export type ShardSwitchResponse = Schemas["ShardSwitch"];
+export type ServerSwitchResponse = Schemas["ServerSwitch"];
+export type ServerShutDownResponse = Schemas["ServerShutdown"];
 export type BulkAction = Schemas["BulkAction"];
-export type BulkResult = Response<"BulkResult">;
+export type BulkResult = Schemas["BulkResult"];
 
 export type RunState = Schemas["RunState"];
 export type AttemptState = Schemas["AttemptState"];
-/** `parameter` replaces the job parameter; it is absent if it was not recorded. */
-export type Run = Refined<
-  Response<"Run">,
-  { source: "schedule" | "trigger"; parameter?: string | null }
->;
-export type RunPage = Refined<Response<"RunPage">, { items: Run[] }>;
+export type Run = Schemas["Run"];
+export type RunPage = Schemas["RunPage"];
 /** One shard of a run, over all its attempts. */
-export type RunShard = Response<"RunShard">;
+export type RunShard = Schemas["RunShard"];
 /** One attempt of a shard. `token` is text because it exceeds the range of exact numbers. */
-export type Execution = Response<"Execution">;
+export type Execution = Schemas["Execution"];
 /** One status change that an instance reported for its shards of a run. */
-export type Trace = Response<"Trace">;
+export type Trace = Schemas["Trace"];
 export type RunDetails = Run & { items: RunShard[]; executions: Execution[]; traces: Trace[] };
 export type RecordedRun = { run: Run; items: RunShard[] };
 export type Matrix = { rounds: RecordedRun[] };
-export type LastRun = Response<"RecentRun">;
-export type Percentiles = Response<"Percentiles">;
-export type JobFigures = Response<"JobFiguresWithRuns">;
-export type Bucket = Refined<Response<"Bucket">, { state: RunState }>;
-export type Buckets = Refined<Response<"Buckets">, { items: Bucket[] }>;
-export type FailureGroup = Response<"FailureGroup">;
-export type MissedFires = Response<"MissedFires">;
-export type OutputLine = Response<"OutputLine">;
+export type LastRun = Schemas["RecentRun"];
+export type Percentiles = Schemas["Percentiles"];
+export type JobFigures = Schemas["JobFiguresWithRuns"];
+export type Bucket = Refined<Schemas["Bucket"], { state: RunState }>;
+export type Buckets = Refined<Schemas["Buckets"], { items: Bucket[] }>;
+export type FailureGroup = Schemas["FailureGroup"];
+export type MissedFires = Schemas["MissedFires"];
+export type OutputLine = Schemas["OutputLine"];

@@ -130,7 +130,6 @@ export const runs = {
     retry: (shards: number) =>
       shards === 1 ? "Retry the failed shard" : `Retry ${shards} failed shards`,
     cancel: "Cancel this run",
-    parameter: "Parameter",
     parameterUnknown:
       "This run was triggered, and its parameter is not recorded. If it had one, enter it again.",
     timeline: "Timeline",

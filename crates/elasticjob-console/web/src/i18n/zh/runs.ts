@@ -123,7 +123,6 @@ export const runs: typeof English = {
     failedShards: "失败分片",
     retry: (shards) => `重试 ${shards} 个失败的分片`,
     cancel: "终止本次运行",
-    parameter: "参数",
     parameterUnknown: "本次运行是手动触发的，其参数没有记录。如果有参数，请重新填写。",
     timeline: "时间轴",
     timelineScale: (from, length) => `自 ${from} 起，共 ${length}`,

@@ -22,6 +22,7 @@ import { TriggerDialog } from "../job/TriggerDialog";
 import { useRun } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
+import { RunSource } from "./RunSource";
 import { TimelineCard } from "./TimelineCard";
 import { TracesCard } from "./TracesCard";
 
@@ -66,7 +67,13 @@ function RunView({ run }: { run: RunDetails }) {
         badge={<RunBadge state={run.state} />}
         about={
           <>
-            <JobLink name={run.jobName} /> · {t.runs.reasons[run.source] ?? run.source}
+            <JobLink name={run.jobName} />
+            {run.source && (
+              <>
+                {" "}
+                · <RunSource source={run.source} />
+              </>
+            )}
             {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
             <Timestamp at={run.startedAt ?? run.dueAt} />
           </>
@@ -107,10 +114,9 @@ function RunView({ run }: { run: RunDetails }) {
             </DescriptionItem>
             <DescriptionItem term={t.runs.attempts}>{run.attempts}</DescriptionItem>
             <DescriptionItem term={t.runs.reason}>
-              {t.runs.reasons[run.source] ?? run.source}
+              {run.source && <RunSource source={run.source} />}
             </DescriptionItem>
             <DescriptionItem term={t.history.triggeredBy}>{run.triggeredBy}</DescriptionItem>
-            <DescriptionItem term={t.history.parameter}>{run.parameter}</DescriptionItem>
             <DescriptionItem term={t.history.traceId}>
               {run.traceId && <span className="mono">{run.traceId}</span>}
             </DescriptionItem>
@@ -172,7 +178,7 @@ function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined
   );
 }
 
-/** Triggers the failed shards again with the same logical time and, if recorded, the same parameter. */
+/** Triggers the failed shards again with the same logical time. The parameter of a trigger is not recorded. */
 function RetryDialog({
   run,
   job,
@@ -187,14 +193,13 @@ function RetryDialog({
   const t = useText();
   const to = useRegistryLink();
   const navigate = useNavigate();
-  const { parameter } = run;
   // A scheduled run had the job parameter.
-  const isUnknown = run.source === "trigger" && parameter === undefined;
+  const isParameterUnknown = run.source === "trigger";
   return (
     <TriggerDialog
       job={job}
-      initial={{ shards: failed, at: run.dueAt ?? undefined, parameter: parameter ?? undefined }}
-      note={isUnknown ? t.history.parameterUnknown : undefined}
+      initial={{ shards: failed, at: run.dueAt ?? undefined }}
+      note={isParameterUnknown ? t.history.parameterUnknown : undefined}
       onTriggered={({ runId }) => void navigate(to("runs", runId))}
       onClose={onClose}
     />

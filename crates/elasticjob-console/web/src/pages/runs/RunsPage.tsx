@@ -14,6 +14,7 @@ import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
 import { useRuns } from "./api";
 import { RunBadge } from "./RunBadge";
+import { RunSource } from "./RunSource";
 
 /** All runs, newest first. */
 export function RunsPage() {
@@ -97,7 +98,7 @@ function RunTable({ runs }: { runs: Run[] }) {
           header: t.runs.reason,
           cell: (run) => (
             <>
-              {t.runs.reasons[run.source] ?? run.source}
+              <RunSource source={run.source} />
               {run.triggeredBy && ` · ${run.triggeredBy}`}
             </>
           ),

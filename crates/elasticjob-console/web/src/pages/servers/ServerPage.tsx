@@ -71,11 +71,15 @@ export function ServerPage() {
               },
               {
                 header: t.servers.status,
-                cell: (job) => (
-                  <Badge tone={job.status === "ENABLED" ? "ok" : "off"}>
-                    {t.servers.statuses[job.status]}
-                  </Badge>
-                ),
+                // Null if the job has instances on the server, but no node for the server itself.
+                cell: (job) =>
+                  job.status === null ? (
+                    "–"
+                  ) : (
+                    <Badge tone={job.status === "ENABLED" ? "ok" : "off"}>
+                      {t.servers.statuses[job.status]}
+                    </Badge>
+                  ),
               },
               {
                 header: t.servers.instances,

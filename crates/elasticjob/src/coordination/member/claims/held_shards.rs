@@ -178,7 +178,7 @@ impl HeldShards {
                 continue;
             }
             if held.status.lose(policy) {
-                tracing::error!(job = %mirror.job().name, %shard, run = ?held.page.run, "claim lost while running");
+                tracing::error!(job = %mirror.job().name, %shard, run_id = ?held.page.run, "claim lost while running");
             }
         }
         Ok(())

@@ -98,7 +98,7 @@ impl Recovery {
         let steps = transactions.mark_lost(dead, shard, &seen, &after, &view, flag);
         match mirror.write(steps.ops()).await {
             Ok(_) => {
-                tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run = ?seen.page.run, "shard lost, its instance is dead");
+                tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run_id = ?seen.page.run, "shard lost, its instance is dead");
             }
             // Another instance was faster, or the shard has changed: check again.
             Err(error) if steps.refusal(&error).is_some() => self.is_suspicious = true,

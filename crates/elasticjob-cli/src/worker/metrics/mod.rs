@@ -4,9 +4,11 @@
 //! an alert sees the first failure as a change. They are removed when the worker leaves the job, so that no alert waits for a job that no longer
 //! runs here.
 
+mod exposition;
+mod histogram;
+
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -21,6 +23,11 @@ use elasticjob::{
     job::{JobName, RunReason},
     registry::{SessionState, States},
     runtime::{Clock, Monotonic},
+};
+
+use self::{
+    exposition::{Exposition, Family},
+    histogram::Histogram,
 };
 
 /// Values of the label `reason`.
@@ -72,22 +79,12 @@ struct JobMetrics {
     last_success: Monotonic,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Histogram {
-    bounds: &'static [f64; 10],
-    /// Values per bucket, not cumulative.
-    counts: [u64; 10],
-    sum: f64,
-    /// All values, including those above the last bound.
-    count: u64,
-}
-
 impl Metrics {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             jobs: Mutex::default(),
-            request_durations: Mutex::new([Histogram::new(&REQUEST_BUCKETS); REQUESTS.len()]),
+            request_durations: Mutex::new(REQUESTS.map(|_| Histogram::new(&REQUEST_BUCKETS))),
             unanswered: Mutex::default(),
             refused: AtomicUsize::new(0),
             is_connected: AtomicBool::new(false),
@@ -133,120 +130,54 @@ impl Metrics {
 
     /// All metrics in Prometheus's text format.
     pub(super) fn text(&self, is_ready: bool, history: Option<&Recording>) -> String {
-        let (jobs, now) = (self.lock(), self.clock.monotonic());
         let mut text = Exposition::default();
-        text.head("elasticjob_build_info", "gauge", "Version of the program, as a label.");
-        text.line("elasticjob_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-        text.head(
-            "elasticjob_registry_connected",
-            "gauge",
-            "1 if the registry is connected, else 0.",
-        );
-        let is_connected = self.is_connected.load(Ordering::Relaxed);
-        text.line("elasticjob_registry_connected", &[], u8::from(is_connected));
-        text.head(
-            "elasticjob_ready",
-            "gauge",
-            "1 if every job can run its fires, else 0; the same as /readyz.",
-        );
-        text.line("elasticjob_ready", &[], u8::from(is_ready));
-        self.registry(&mut text);
-
-        text.head(
-            "elasticjob_fires_total",
-            "counter",
-            "Fires of which this instance ran shards, by reason: due, misfire, failover, catch_up.",
-        );
-        for (job, job_metrics) in &*jobs {
-            for (reason, fires) in REASONS.iter().zip(job_metrics.fires) {
-                let labels = [("job_name", job.as_str()), ("reason", reason.as_str())];
-                text.line("elasticjob_fires_total", &labels, fires);
-            }
-        }
-        text.head(
-            "elasticjob_missed_fires_total",
-            "counter",
-            "Fires that were due and will not run: no instance was up, or the previous run was still going and misfire is off.",
-        );
-        for (job, job_metrics) in &*jobs {
-            let labels = [("job_name", job.as_str())];
-            text.line("elasticjob_missed_fires_total", &labels, job_metrics.missed);
-        }
-        text.head(
-            "elasticjob_shards_total",
-            "counter",
-            "Shards that ended, by outcome: done, failed, timed_out, cancelled, fenced (lease lost).",
-        );
-        for (job, job_metrics) in &*jobs {
-            for (outcome, ended) in OUTCOMES.iter().zip(job_metrics.outcomes) {
-                let labels = [("job_name", job.as_str()), ("outcome", outcome.as_str())];
-                text.line("elasticjob_shards_total", &labels, ended);
-            }
-        }
-        text.head("elasticjob_shards_running", "gauge", "Shards running now.");
-        for (job, job_metrics) in &*jobs {
-            text.line(
-                "elasticjob_shards_running",
-                &[("job_name", job.as_str())],
-                job_metrics.running,
-            );
-        }
-        text.head(
-            "elasticjob_lateness_seconds",
-            "histogram",
-            "Start delay: time from when a fire was due to when it started.",
-        );
-        for (job, job_metrics) in &*jobs {
-            let labels = [("job_name", job.as_str())];
-            job_metrics.start_delay.print("elasticjob_lateness_seconds", labels, &mut text);
-        }
-        text.head(
-            "elasticjob_seconds_since_last_success",
-            "gauge",
-            "Time since a shard last succeeded; before the first success, since the worker joined the job.",
-        );
-        for (job, job_metrics) in &*jobs {
-            let seconds = now.saturating_since(job_metrics.last_success).as_secs_f64();
-            text.line(
-                "elasticjob_seconds_since_last_success",
-                &[("job_name", job.as_str())],
-                seconds,
-            );
-        }
+        self.write_process(is_ready, &mut text);
+        self.write_registry(&mut text);
+        let jobs = self.lock();
+        write_runs(&jobs, &mut text);
+        write_timeliness(&jobs, self.clock.monotonic(), &mut text);
         drop(jobs);
         if let Some(history) = history {
-            text.history(history);
+            write_history(history, &mut text);
         }
-        text.0
+        text.into_text()
     }
 
-    fn registry(&self, text: &mut Exposition) {
-        text.head(
+    fn write_process(&self, is_ready: bool, text: &mut Exposition) {
+        text.gauge("elasticjob_build_info", "Version of the program, as a label.")
+            .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+        text.gauge("elasticjob_registry_connected", "1 if the registry is connected, else 0.")
+            .sample(&[], u8::from(self.is_connected.load(Ordering::Relaxed)));
+        text.gauge(
+            "elasticjob_ready",
+            "1 if every job can run its fires, else 0; the same as /readyz.",
+        )
+        .sample(&[], u8::from(is_ready));
+        text.gauge(
             "elasticjob_jobs_refused",
-            "gauge",
             "Script and HTTP jobs in the registry that this worker may not run.",
-        );
-        text.line("elasticjob_jobs_refused", &[], self.refused.load(Ordering::Relaxed));
-        text.head(
+        )
+        .sample(&[], self.refused.load(Ordering::Relaxed));
+    }
+
+    /// Requests to the registry.
+    fn write_registry(&self, text: &mut Exposition) {
+        let mut durations = text.histogram(
             "elasticjob_registry_request_seconds",
-            "histogram",
             "Duration of answered registry requests: read, write, sync.",
         );
         let request_durations =
-            *self.request_durations.lock().unwrap_or_else(PoisonError::into_inner);
-        for (request, request_durations) in REQUESTS.iter().zip(request_durations) {
-            let labels = [("request", *request)];
-            request_durations.print("elasticjob_registry_request_seconds", labels, text);
+            self.request_durations.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (request, histogram) in REQUESTS.iter().zip(&request_durations) {
+            durations.buckets(("request", request), histogram);
         }
-        text.head(
+        let mut unanswered = text.counter(
             "elasticjob_registry_unanswered_total",
-            "counter",
             "Requests that the registry did not answer.",
         );
-        let unanswered = *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-        for (request, unanswered) in REQUESTS.iter().zip(unanswered) {
-            let labels = [("request", *request)];
-            text.line("elasticjob_registry_unanswered_total", &labels, unanswered);
+        let counts = *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        for (request, count) in REQUESTS.iter().zip(counts) {
+            unanswered.sample(&[("request", request)], count);
         }
     }
 
@@ -314,84 +245,93 @@ impl JobMetrics {
     }
 }
 
-impl Histogram {
-    fn new(bounds: &'static [f64; 10]) -> Self {
-        Self { bounds, counts: [0; 10], sum: 0.0, count: 0 }
-    }
-
-    fn add(&mut self, value: f64) {
-        self.count += 1;
-        self.sum += value;
-        if let Some(index) = self.bounds.iter().position(|bound| value <= *bound) {
-            self.counts[index] += 1;
+/// Fires and shards of each job.
+fn write_runs(jobs: &BTreeMap<JobName, JobMetrics>, text: &mut Exposition) {
+    let mut fires = text.counter(
+        "elasticjob_fires_total",
+        "Fires of which this instance ran shards, by reason: schedule, trigger, misfire, failover, catch_up.",
+    );
+    for (job, job_metrics) in jobs {
+        for (reason, count) in REASONS.iter().zip(job_metrics.fires) {
+            fires.sample(&[("job_name", job.as_str()), ("reason", reason.as_str())], count);
         }
     }
-
-    fn print(&self, name: &str, [label]: [(&str, &str); 1], text: &mut Exposition) {
-        let (bucket, mut cumulative) = (format!("{name}_bucket"), 0);
-        for (bound, count) in self.bounds.iter().zip(self.counts) {
-            cumulative += count;
-            text.line(&bucket, &[label, ("le", &*bound.to_string())], cumulative);
+    let mut missed = text.counter(
+        "elasticjob_missed_fires_total",
+        "Fires that were due and will not run: no instance was up, or the previous run was still going and misfire is off.",
+    );
+    for (job, job_metrics) in jobs {
+        missed.sample(&[("job_name", job.as_str())], job_metrics.missed);
+    }
+    let mut shards = text.counter(
+        "elasticjob_shards_total",
+        "Shards that ended, by outcome: done, failed, timed_out, cancelled, fenced (lease lost).",
+    );
+    for (job, job_metrics) in jobs {
+        for (outcome, count) in OUTCOMES.iter().zip(job_metrics.outcomes) {
+            shards.sample(&[("job_name", job.as_str()), ("outcome", outcome.as_str())], count);
         }
-        text.line(&bucket, &[label, ("le", "+Inf")], self.count);
-        text.line(&format!("{name}_sum"), &[label], self.sum);
-        text.line(&format!("{name}_count"), &[label], self.count);
+    }
+    let mut running = text.gauge("elasticjob_shards_running", "Shards running now.");
+    for (job, job_metrics) in jobs {
+        running.sample(&[("job_name", job.as_str())], job_metrics.running);
     }
 }
 
-/// Prometheus's text format.
-#[derive(Default)]
-struct Exposition(String);
+/// How late the fires of each job start, and how long ago one succeeded.
+fn write_timeliness(jobs: &BTreeMap<JobName, JobMetrics>, now: Monotonic, text: &mut Exposition) {
+    let mut start_delays = text.histogram(
+        "elasticjob_lateness_seconds",
+        "Start delay: time from when a fire was due to when it started.",
+    );
+    for (job, job_metrics) in jobs {
+        start_delays.buckets(("job_name", job.as_str()), &job_metrics.start_delay);
+    }
+    let mut since_success = text.gauge(
+        "elasticjob_seconds_since_last_success",
+        "Time since a shard last succeeded; before the first success, since the worker joined the job.",
+    );
+    for (job, job_metrics) in jobs {
+        let seconds = now.saturating_since(job_metrics.last_success).as_secs_f64();
+        since_success.sample(&[("job_name", job.as_str())], seconds);
+    }
+}
 
-impl Exposition {
-    /// Metrics of the history recorder, by sink.
-    fn history(&mut self, history: &Recording) {
-        let counts = history.counts();
-        let mut series = |name: &str, kind: &str, help: &str, count: fn(&Counts) -> u64| {
-            let name = format!("elasticjob_history_{name}");
-            self.head(&name, kind, help);
-            for (sink, counts) in &counts {
-                self.line(&name, &[("sink", sink)], count(counts));
-            }
-        };
-        series("recorded_total", "counter", "Events recorded.", |it| it.recorded);
-        series(
-            "spilled_total",
-            "counter",
-            "Events spilled to a file until the database is available.",
-            |it| it.spilled,
-        );
-        series("failures_total", "counter", "Failed writes to the database.", |it| it.failures);
-        series("queued", "gauge", "Events queued in memory.", |it| it.queued);
-        series("spill_bytes", "gauge", "Bytes in the spill file.", |it| it.spill_bytes);
-        let name = "elasticjob_history_dropped_total";
-        self.head(
-            name,
-            "counter",
-            "Events dropped for lack of space: output first, failures last.",
-        );
+/// Metrics of the history recorder, by sink.
+fn write_history(history: &Recording, text: &mut Exposition) {
+    let counts = history.counts();
+    let by_sink = |mut family: Family, count: fn(&Counts) -> u64| {
         for (sink, counts) in &counts {
-            for worth in Importance::ALL {
-                let labels = [("sink", *sink), ("worth", worth.as_str())];
-                self.line(name, &labels, counts.dropped(worth));
-            }
+            family.sample(&[("sink", sink)], count(counts));
         }
-    }
-
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
-        self.0.push_str(name);
-        for (index, (label, text)) in labels.iter().enumerate() {
-            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let before = if index == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{before}{label}=\"{text}\"");
+    };
+    by_sink(text.counter("elasticjob_history_recorded_total", "Events recorded."), |it| {
+        it.recorded
+    });
+    by_sink(
+        text.counter(
+            "elasticjob_history_spilled_total",
+            "Events spilled to a file until the database is available.",
+        ),
+        |it| it.spilled,
+    );
+    by_sink(
+        text.counter("elasticjob_history_failures_total", "Failed writes to the database."),
+        |it| it.failures,
+    );
+    by_sink(text.gauge("elasticjob_history_queued", "Events queued in memory."), |it| it.queued);
+    by_sink(text.gauge("elasticjob_history_spill_bytes", "Bytes in the spill file."), |it| {
+        it.spill_bytes
+    });
+    let mut dropped = text.counter(
+        "elasticjob_history_dropped_total",
+        "Events dropped for lack of space: output first, failures last.",
+    );
+    for (sink, counts) in &counts {
+        for worth in Importance::ALL {
+            let labels = [("sink", *sink), ("worth", worth.as_str())];
+            dropped.sample(&labels, counts.dropped(worth));
         }
-        let end = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.0, "{end} {value}");
     }
 }
 
