@@ -375,7 +375,7 @@ mod tests {
 
         assert_eq!(
             run.await,
-            AttemptResult::succeeded(),
+            AttemptResult::succeeded().after(2),
             "the second attempt has its own timeout and is not cancelled"
         );
     }
@@ -485,7 +485,7 @@ mod tests {
 
         let outcome = fixture.attempt(async |_| Ok(())).await;
 
-        assert_eq!(outcome, AttemptResult::cancelled(CancelReason::Requested));
+        assert_eq!(outcome, AttemptResult::cancelled(CancelReason::Requested).after(0));
         assert!(fixture.seen().is_empty());
     }
 

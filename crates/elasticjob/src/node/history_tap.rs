@@ -24,7 +24,7 @@ use crate::{
         self, AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed,
         MissedReason, OutputBuffer, OutputBuffers, Recording, Status, StatusState,
     },
-    job::{JobName, Outcome, RunId, Shard, TaskId},
+    job::{JobName, Outcome, RunId, RunReason, Shard, TaskId},
     runtime::Clock,
 };
 
@@ -105,8 +105,17 @@ impl HistoryTap {
         }
     }
 
+    /// Records that this instance runs these shards.
+    pub(super) fn record_start(&self, run: &RunId, task: &TaskId, reason: RunReason) {
+        // As in Java: a misfire run belongs to the status trace of the run before it.
+        if reason != RunReason::Misfire {
+            self.record_staging(run, task);
+        }
+        self.record_status(run, task, StatusState::Running, String::new);
+    }
+
     /// Records that this instance is about to run these shards.
-    pub(super) fn record_staging(&self, run: &RunId, task: &TaskId) {
+    fn record_staging(&self, run: &RunId, task: &TaskId) {
         if let Some(tap) = &self.0 {
             tap.idle_jobs().remove(&task.job);
         }
@@ -117,11 +126,6 @@ impl HistoryTap {
         self.record_status(run, task, StatusState::Staging, || {
             format!("Job '{}' execute begin.", task.job)
         });
-    }
-
-    /// Records that this instance runs these shards.
-    pub(super) fn record_running(&self, run: &RunId, task: &TaskId) {
-        self.record_status(run, task, StatusState::Running, String::new);
     }
 
     /// Records how this instance's part of a run ended.

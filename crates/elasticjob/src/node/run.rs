@@ -144,11 +144,7 @@ impl RunContext {
         let task = self.task_id(fire, unguarded.iter().map(|shard| shard.item).collect());
         let execution = Execution::new(task, fire.run.clone(), unguarded);
         tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = shards.len(), ?reason, "run started");
-        // As in Java: a misfire run belongs to the status trace of the run before it.
-        if reason != RunReason::Misfire {
-            self.history.record_staging(&fire.run, &execution.task);
-        }
-        self.history.record_running(&fire.run, &execution.task);
+        self.history.record_start(&fire.run, &execution.task, reason);
         let ran = tokio::select! {
             biased;
             ran = self.run_shards(&claimed, shards, &execution, once) => ran,

@@ -55,13 +55,13 @@ async fn trigger_runs_all_shards_including_those_held_elsewhere() {
     cluster.advance_seconds(5).await;
     assert_eq!(
         handler.shards_and_reasons(),
-        [(0, RunReason::Schedule)],
+        [(0, RunReason::Trigger)],
         "the other shard is still held"
     );
     cluster.remove(&cluster.tree.shard(1, ShardNode::Running)).await;
     cluster.advance_seconds(5).await;
 
-    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Schedule), (1, RunReason::Schedule)]);
+    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Trigger), (1, RunReason::Trigger)]);
     assert!(
         handler.attempts().iter().all(|attempt| attempt.run == run.to_string()),
         "{:?}",
@@ -88,7 +88,7 @@ async fn trigger_runs_once_if_its_deletion_is_not_answered() {
     connection.link.heal();
     cluster.advance_seconds(5).await;
 
-    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Schedule)]);
+    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Trigger)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,7 +59,7 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
     let ran = at(60_000).await;
     assert_eq!(ran.len(), 3, "{ran:?}");
     let noon = noon();
-    assert!(ran[0].1.contains(&format!("attempt 1 (due) of the fire of {noon}")), "{ran:?}");
+    assert!(ran[0].1.contains(&format!("attempt 1 (schedule) of the fire of {noon}")), "{ran:?}");
     assert!(
         ran[1].1.contains("attempt 2 (failover)") && ran[1].1.contains("9000 ms late"),
         "{ran:?}"
