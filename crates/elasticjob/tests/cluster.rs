@@ -7,7 +7,7 @@ use std::{
 
 use elasticjob::{
     execution::blocking,
-    job::{Job, Misfire, Shard},
+    job::{Failover, Job, Misfire, Shard},
     testing::Cluster,
 };
 
@@ -230,4 +230,43 @@ async fn unpaused_runtime_is_refused_with_a_hint() {
 #[should_panic(expected = "cannot advance to 2026-11-14T23:00:00Z")]
 async fn advancing_into_the_past_panics() {
     Cluster::at(MIDNIGHT).await.advance_to("2026-11-14T23:00:00Z").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn shard_that_ended_before_its_node_died_does_not_run_again() {
+    let started = RunLog::default();
+    let handler = {
+        let started = started.clone();
+        move |shard: Shard| {
+            let started = started.clone();
+            async move {
+                started.record(&shard);
+                if shard.item % 2 == 1 {
+                    tokio::time::sleep(Duration::from_hours(1)).await;
+                }
+                Ok::<(), std::io::Error>(())
+            }
+        }
+    };
+    let job = || nightly().shards(4).items("").unwrap().failover(Failover::TakeOver);
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _first = cluster.node(|node| node.job(job(), handler.clone())).await.unwrap();
+    let second = cluster.node(|node| node.job(job(), handler)).await.unwrap();
+    let second_server = "10.0.0.2";
+
+    cluster.advance_to("2026-11-15T02:30:00Z").await;
+    let before = started.take();
+    assert_eq!(before.len(), 4);
+    let stuck: Vec<u32> = before
+        .into_iter()
+        .filter(|(_, server, item, _)| server == second_server && item % 2 == 1)
+        .map(|(_, _, item, _)| item)
+        .collect();
+    assert_eq!(stuck.len(), 1, "the second node has one shard that ended and one that runs");
+    drop(second);
+    cluster.settle().await;
+    cluster.advance_to("2026-11-15T02:31:00Z").await;
+
+    let again: Vec<u32> = started.take().into_iter().map(|attempt| attempt.2).collect();
+    assert_eq!(again, stuck, "only what was running runs again");
 }

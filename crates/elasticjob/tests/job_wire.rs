@@ -219,7 +219,7 @@ staticSharding: false
         let job = read(&document);
 
         assert_eq!(job.to_yaml(), document);
-        assert_eq!(job.extra.tags(), [tag]);
+        assert_eq!(job.foreign_config.tags(), [tag]);
         assert!(!format!("{job:?}").contains("hunter2"));
     }
 }

@@ -277,7 +277,7 @@ mod tests {
     /// The events of an execution from second `from` to second `to`.
     fn execution(key: &ExecutionKey, from: i64, to: i64, outcome: Option<&str>) -> Vec<Event> {
         let event = |kind, at| Event { kind, at: at * SECOND, worker: 0, pid: 1 };
-        let reason = StartReason { name: "Due".into(), attempt: 1 };
+        let reason = StartReason { name: "Schedule".into(), attempt: 1 };
         let mut all = vec![
             event(EventKind::Started(key.clone(), reason), from),
             event(EventKind::Stepped(key.clone(), true), to),

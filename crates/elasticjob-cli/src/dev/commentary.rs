@@ -73,6 +73,6 @@ fn job_of(event: &Event, roots: &[Path]) -> Option<JobName> {
     else {
         return None;
     };
-    let below = roots.iter().find_map(|root| path.below(root))?;
+    let below = roots.iter().find_map(|root| path.relative_to(root))?;
     below.split('/').next()?.parse().ok()
 }

@@ -142,9 +142,9 @@ impl NamespaceObserver {
             }
             Event::InitDone => return None,
         };
-        let (name, rest) = match path.below(namespace)?.split_once('/') {
+        let (name, rest) = match path.relative_to(namespace)?.split_once('/') {
             Some((name, rest)) => (name, rest),
-            None => (path.below(namespace)?, ""),
+            None => (path.relative_to(namespace)?, ""),
         };
         let name: JobName = name.parse().ok()?;
         if !self.filter.is_empty() && !self.filter.contains(&name) {

@@ -143,11 +143,11 @@ async fn runs_are_listed_filtered_and_shown_with_shards() {
     );
 
     let matrix = admin.data("/api/v1/r/shop/jobs/settle/matrix?limit=1");
-    assert_eq!(matrix["rounds"][0]["run"]["runId"], bad);
-    assert_eq!(names(&matrix["rounds"][0]["items"], "state"), ["done", "failed"]);
+    assert_eq!(matrix["runs"][0]["run"]["runId"], bad);
+    assert_eq!(names(&matrix["runs"][0]["items"], "state"), ["done", "failed"]);
     let next = matrix["next"].as_str().unwrap();
     let matrix = admin.data(&format!("/api/v1/r/shop/jobs/settle/matrix?after={next}"));
-    assert_eq!(matrix["rounds"].as_array().unwrap().len(), 1);
+    assert_eq!(matrix["runs"].as_array().unwrap().len(), 1);
 
     for (path, status) in [
         ("/api/v1/r/shop/runs/settle~1", 404),
@@ -354,7 +354,7 @@ async fn added_and_removed(plain: &str, secret: &str) {
     assert_eq!(figures[0]["figures"]["latenessMs"]["p99"], 7000);
     assert_eq!(names(&figures[0]["lastRuns"], "state"), ["failed", "done"]);
     let matrix = admin.data("/api/v1/r/shop/jobs/settle/matrix");
-    assert_eq!(names(&matrix["rounds"][0]["items"], "state"), ["done", "failed"]);
+    assert_eq!(names(&matrix["runs"][0]["items"], "state"), ["done", "failed"]);
     for path in ["buckets", "failures", "missed", "executions", "traces", "executions.csv"] {
         assert_eq!(admin.get(&format!("/api/v1/r/shop/{path}")).status, 200, "{path}");
     }

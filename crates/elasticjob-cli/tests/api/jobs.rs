@@ -86,6 +86,8 @@ async fn empty_list_of_shards_is_refused_by_trigger_and_cancel() {
 
     for action in ["trigger", "cancel"] {
         let path = format!("{R}/jobs/settle/{action}");
+        let null = admin.send(request("POST", &path).json(&json!({ "shards": null })));
+        assert_eq!(null.problem().0, 422);
         let refused = admin.send(request("POST", &path).json(&json!({ "shards": [] })));
         let body = refused.json();
         assert_eq!(refused.problem().0, 422, "{body}");

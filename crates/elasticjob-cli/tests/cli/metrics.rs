@@ -75,12 +75,12 @@ async fn metrics_change_with_runs_and_with_the_registry() {
     let now = metrics(&address);
 
     let count = |series: &str| now[series] as u64;
-    assert!(count(r#"elasticjob_fires_total{job_name="well",reason="due"}"#) >= 2, "{now:?}");
+    assert!(count(r#"elasticjob_fires_total{job_name="well",reason="schedule"}"#) >= 2, "{now:?}");
     assert!(count(r#"elasticjob_shards_total{job_name="well",outcome="done"}"#) >= 2, "{now:?}");
     assert_eq!(count(r#"elasticjob_shards_total{job_name="well",outcome="failed"}"#), 0);
     assert!(count(r#"elasticjob_shards_total{job_name="badly",outcome="failed"}"#) >= 2, "{now:?}");
     assert_eq!(count(r#"elasticjob_shards_total{job_name="badly",outcome="done"}"#), 0);
-    let fires = ["due", "misfire", "failover", "catch_up"].map(|reason| {
+    let fires = ["schedule", "trigger", "misfire", "failover", "catch_up"].map(|reason| {
         count(&format!(r#"elasticjob_fires_total{{job_name="well",reason="{reason}"}}"#))
     });
     assert_eq!(

@@ -20,7 +20,7 @@ async fn tree(registry: &dyn Registry) -> BTreeMap<Path, Stat> {
         }
         waiting.extend(children.iter().map(|child| path.join(child).unwrap()));
     }
-    found.retain(|path, _| path.below(&"/zookeeper".parse().unwrap()).is_none());
+    found.retain(|path, _| path.relative_to(&"/zookeeper".parse().unwrap()).is_none());
     found
 }
 

@@ -201,7 +201,6 @@ struct MatrixQuery {
 /// The last runs of a job by shard.
 #[derive(Debug, Serialize, ToSchema)]
 struct Matrix {
-    #[serde(rename = "rounds")]
     runs: Vec<MatrixRun>,
     /// The value of `after` for earlier runs; null if there are none.
     next: Option<String>,

@@ -318,7 +318,7 @@ mod tests {
 
         let job = sent.apply_to(stored.clone(), Base::Merged, Some(&stored)).unwrap();
 
-        fresh.extra = stored.extra.clone();
+        fresh.foreign_config = stored.foreign_config.clone();
         assert_eq!(job, fresh);
         let sent: ConfigBody = serde_json::from_value(json!({ "cron": "", "label": "" })).unwrap();
         let job = sent.apply_to(stored.clone(), Base::Merged, Some(&stored)).unwrap();

@@ -214,7 +214,8 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let incidents = jobs.into_iter().map(|missed| {
         let fires = if missed.count == 1 { "fire" } else { "fires" };
         let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
-        let message = format!("{} {fires} did not run{last}: {}", missed.count, missed.reason());
+        let message =
+            format!("{} {fires} did not run{last}: {}", missed.count, missed.reason_text());
         Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
     });
     incidents.collect()

@@ -19,7 +19,7 @@ use elasticjob::{
     runtime::Monotonic,
 };
 use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -49,7 +49,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 #[schema(as = TriggerRequest)]
 pub(crate) struct TriggerBody {
     /// Only these shards, at least one; if omitted, all.
-    #[schema(value_type = Option<Vec<u32>>, min_items = 1)]
+    #[schema(value_type = Vec<u32>, min_items = 1, required = false)]
+    #[serde(deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
     shards: Option<BTreeSet<u32>>,
     /// Replaces the job's own parameter.
     parameter: Option<String>,
@@ -111,7 +112,8 @@ fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
 #[schema(as = CancelRequest)]
 struct CancelBody {
     /// Only these shards, at least one; if omitted, all.
-    #[schema(value_type = Option<Vec<u32>>, min_items = 1)]
+    #[schema(value_type = Vec<u32>, min_items = 1, required = false)]
+    #[serde(deserialize_with = "not_null", skip_serializing_if = "Option::is_none")]
     shards: Option<BTreeSet<u32>>,
     /// Only this run; if omitted, whichever is running.
     run: Option<String>,
@@ -156,6 +158,11 @@ async fn shards_running(
         problem: format!("run {run} of job {job} is not running"),
         hint: "it may have ended: check what is running, then decide again".to_owned(),
     })
+}
+
+/// Refuses `null`, which could be meant as no shard or as all of them.
+fn not_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<BTreeSet<u32>>, D::Error> {
+    BTreeSet::deserialize(value).map(Some)
 }
 
 /// The shards that a body selects.

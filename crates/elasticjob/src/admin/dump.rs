@@ -35,7 +35,7 @@ fn format_nodes(snapshot: &JobSnapshot, namespace: &Path) -> String {
     let mut stack: Vec<(&Path, &Node)> =
         children.get(snapshot.tree.root()).into_iter().flatten().rev().copied().collect();
     while let Some((path, node)) = stack.pop() {
-        let relative = path.below(namespace).unwrap_or_default();
+        let relative = path.relative_to(namespace).unwrap_or_default();
         let value = String::from_utf8_lossy(&node.data);
         let _ = writeln!(text, "/{relative} | {value}");
         stack.extend(children.get(path).into_iter().flatten().rev());

@@ -207,7 +207,8 @@ impl Mirror {
             Event::Apply { path } => (path, Some(now)),
             Event::Delete { path } => (path, None),
         };
-        let Some(name) = path.below(namespace.path()).and_then(|below| below.split('/').next())
+        let Some(name) =
+            path.relative_to(namespace.path()).and_then(|below| below.split('/').next())
         else {
             return;
         };
@@ -360,7 +361,7 @@ impl PendingChanges {
     /// Remembers the job whose ledger changed.
     fn note_page(&mut self, event: &Event, ledger: &Path) {
         if let Event::Apply { path } | Event::Delete { path } = event
-            && let Some(below) = path.below(ledger)
+            && let Some(below) = path.relative_to(ledger)
             && let Some((job, _)) = below.split_once('/')
         {
             self.shards.insert(job.to_owned());

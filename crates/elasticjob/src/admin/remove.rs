@@ -125,7 +125,7 @@ fn entry_deletions(snapshot: &JobSnapshot) -> Vec<Op> {
     all.filter(|op| {
         *op.path() == snapshot.tree.config()
             || *op.path() == instances
-            || op.path().below(&instances).is_some()
+            || op.path().relative_to(&instances).is_some()
     })
     .collect()
 }

@@ -86,7 +86,7 @@ impl JobSnapshot {
     /// Names and nodes of the children of `parent`, sorted by name.
     pub(super) fn children(&self, parent: Path) -> impl Iterator<Item = (&str, &Node)> {
         self.nodes.iter().filter_map(move |(path, node)| {
-            let name = path.below(&parent).filter(|name| !name.contains('/'))?;
+            let name = path.relative_to(&parent).filter(|name| !name.contains('/'))?;
             Some((name, node))
         })
     }

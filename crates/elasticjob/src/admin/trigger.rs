@@ -113,7 +113,7 @@ impl Admin {
             self.ensure_trigger_parent(&snapshot).await?;
         }
         for (id, shards) in holders {
-            let selection = ShardSelection::all_if_empty(shards.clone());
+            let Ok(selection) = ShardSelection::only(shards.iter().copied()) else { continue };
             let data = InstanceRequest::Cancel(selection).to_bytes();
             match self.create_trigger(&snapshot, &id, data, MAX_ATTEMPTS).await? {
                 TriggerCreation::Created => {

@@ -249,7 +249,7 @@ impl JobTree {
         if *path == self.root {
             return Some(TreeNode::Root);
         }
-        let relative = path.below(&self.root)?;
+        let relative = path.relative_to(&self.root)?;
         let segments: Vec<&str> = relative.split('/').collect();
         let number = |text: &str| text.parse::<u32>().ok();
         Some(match segments.as_slice() {

@@ -15,7 +15,7 @@ pub struct AttemptResult {
     pub outcome: Outcome,
     /// Why it did not succeed; `None` if it did.
     pub message: Option<String>,
-    /// Number of attempts made; zero if none was started.
+    /// Number of attempts made.
     pub attempts: u32,
 }
 

@@ -43,7 +43,7 @@ pub(crate) use self::executor::Executors;
 #[cfg(feature = "http")]
 pub use self::http::Http;
 pub use self::{
-    attempt_result::{AttemptResult, ShardResult},
+    attempt_result::ShardResult,
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
     failure::{BoxError, Failure},
@@ -70,6 +70,7 @@ mod internals {
     pub use super::{
         alert::{AlertChannel, AlertChannels, Alerts, Notice, Routing},
         attempt::{AttemptContext, AttemptPolicy, attempt, retry_delay},
+        attempt_result::AttemptResult,
         executor::{Executor, RuntimeExecutor},
         guard::{Guard, Guarded, LeaseLost, guarded},
         lease::Lease,

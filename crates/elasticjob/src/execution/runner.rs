@@ -14,7 +14,10 @@ use super::{
     guard::Guard,
     handler::Handler,
 };
-use crate::{job::Shard, runtime::CancelReason};
+use crate::{
+    job::{Outcome, Shard},
+    runtime::CancelReason,
+};
 
 /// Runs the shards of one job on this instance concurrently, up to a limit that all runs of the job share.
 ///
@@ -46,6 +49,17 @@ impl Runner {
         handler: Result<Arc<dyn Handler>, Failure>,
         rules: AttemptPolicy,
         shards: Vec<(Shard, Guard)>,
+    ) -> Vec<ShardResult> {
+        self.run_reporting(handler, rules, shards, |_, _| {}).await
+    }
+
+    /// Like [`run`](Self::run), and calls `report` with the index and the outcome of each shard as soon as it has ended.
+    pub async fn run_reporting(
+        &self,
+        handler: Result<Arc<dyn Handler>, Failure>,
+        rules: AttemptPolicy,
+        shards: Vec<(Shard, Guard)>,
+        mut report: impl FnMut(usize, Outcome) + Send,
     ) -> Vec<ShardResult> {
         let handler = handler.unwrap_or_else(|failure| Arc::new(FailingHandler(failure)));
         let mut running = JoinSet::new();
@@ -86,6 +100,7 @@ impl Runner {
         }
         while let Some(ended) = running.join_next().await {
             if let Ok((index, AttemptResult { outcome, message, attempts })) = ended {
+                report(index, outcome);
                 let ran = &mut ran[index];
                 (ran.outcome, ran.message, ran.attempts) = (outcome, message, attempts);
             }
@@ -117,7 +132,7 @@ mod tests {
     use super::*;
     use crate::{
         execution::{fixture, handler::Function, observer::Observer},
-        job::{Outcome, Retry},
+        job::Retry,
         testing::ManualClock,
     };
 
@@ -131,6 +146,15 @@ mod tests {
 
     fn shards(count: u32) -> Vec<(Shard, Guard)> {
         (0..count).map(|item| (fixture::shard("j", item), Guard::none())).collect()
+    }
+
+    fn results(ran: Vec<ShardResult>) -> Vec<AttemptResult> {
+        let result = |ran: ShardResult| AttemptResult {
+            outcome: ran.outcome,
+            message: ran.message,
+            attempts: ran.attempts,
+        };
+        ran.into_iter().map(result).collect()
     }
 
     fn outcomes(ran: Vec<ShardResult>) -> Vec<Outcome> {
@@ -154,8 +178,16 @@ mod tests {
 
         let ran = runner(4).run(Ok(Arc::new(handler)), RULES, shards(4)).await;
 
-        let messages: Vec<Option<&str>> = ran.iter().map(|ran| ran.message.as_deref()).collect();
-        assert_eq!(messages, [None, Some("failed"), Some("panicked: boom"), None]);
+        let failed = |message: &str| AttemptResult::failed(&Failure::new(message));
+        assert_eq!(
+            results(ran),
+            [
+                AttemptResult::succeeded(),
+                failed("failed"),
+                failed("panicked: boom"),
+                AttemptResult::succeeded()
+            ]
+        );
     }
 
     #[tokio::test]
@@ -202,8 +234,8 @@ mod tests {
         cancels[0].cancel(CancelReason::ShuttingDown);
 
         let reasons = [CancelReason::ShuttingDown, CancelReason::Requested];
-        let messages: Vec<Option<String>> = run.await.into_iter().map(|ran| ran.message).collect();
-        assert_eq!(messages, reasons.map(|reason| AttemptResult::cancelled(reason).message));
+        let [shutting_down, requested] = reasons.map(AttemptResult::cancelled);
+        assert_eq!(results(run.await), [shutting_down, requested.after(0)]);
     }
 
     #[tokio::test]
@@ -228,8 +260,7 @@ mod tests {
     async fn shards_fail_with_preparation_failure() {
         let ran = runner(2).run(Err(Failure::new("no command line")), RULES, shards(2)).await;
 
-        for result in ran {
-            assert_eq!(result.message.as_deref(), Some("no command line"));
-        }
+        let failed = AttemptResult::failed(&Failure::new("no command line"));
+        assert_eq!(results(ran), [failed.clone(), failed]);
     }
 }

@@ -20,7 +20,7 @@ use super::event::Event;
 /// impl Sink for Bell {
 ///     async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
 ///         for event in batch {
-///             if let Event::Ended(ended) = event && !ended.ending.is_done() {
+///             if let Event::Ended(ended) = event && !ended.outcome.is_success() {
 ///                 println!("{} failed", ended.started.run);
 ///             }
 ///         }

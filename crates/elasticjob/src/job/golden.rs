@@ -10,7 +10,7 @@ use super::{
     Alert, Backoff, CatchUp, Context, Dingtalk, Email, Failover, Handler, Instance, InstanceId,
     Job, JobName, KeySpelling, LeaseLoss, LegacyJob, LegacyKind, MaxTimeDiff, Misfire, Monitor,
     Overwrite, Policies, Props, Reconcile, Resharding, Retry, RunId, Strategy, TaskId, ThreadPool,
-    Webhook, extra::ForeignConfig, job::EmptyValues, props::keys, yaml::load,
+    Webhook, foreign_config::ForeignConfig, job::EmptyValues, props::keys, yaml::load,
 };
 use crate::schedule::Dst;
 
@@ -25,7 +25,7 @@ fn text<T: Display>(value: &T) -> String {
 }
 
 /// Of others, as Java stores its tracing.
-fn extra() -> ForeignConfig {
+fn foreign_config() -> ForeignConfig {
     let node = load(
         "- !!org.apache.shardingsphere.elasticjob.kernel.tracing.yaml.YamlTracingConfiguration\n  type: RDB\n",
     );
@@ -76,7 +76,7 @@ fn full(spelling: KeySpelling) -> Job {
         thread_pool_type: Some("SINGLE_THREAD".into()),
         error_handler_type: Some("LOG".into()),
         listener_types: vec!["audit".to_owned(), "metrics".to_owned()],
-        extra: extra(),
+        foreign_config: foreign_config(),
         description: "settles orders".to_owned(),
         props: props(),
         disabled: true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     duration,
     error::InvalidValue,
-    extra::ForeignConfig,
+    foreign_config::ForeignConfig,
     name::JobName,
     plugins::{Strategy, ThreadPool, TypeName},
     policy::{
@@ -63,7 +63,7 @@ pub struct Job {
     /// Names of Java listeners. A Java instance that does not know one of them fails to start the job.
     pub listener_types: Vec<String>,
     /// Configuration of other programs.
-    pub extra: ForeignConfig,
+    pub foreign_config: ForeignConfig,
     pub description: String,
     /// Free properties, including settings that only this library has.
     pub props: Props,
@@ -128,7 +128,7 @@ impl Job {
             thread_pool_type: None,
             error_handler_type: None,
             listener_types: Vec::new(),
-            extra: ForeignConfig::default(),
+            foreign_config: ForeignConfig::default(),
             description: String::new(),
             props: Props::default(),
             disabled: false,

@@ -16,8 +16,8 @@ mod alert;
 mod context;
 mod duration;
 mod error;
-mod extra;
 mod fire;
+mod foreign_config;
 #[cfg(test)]
 mod golden;
 mod instance;
@@ -40,8 +40,8 @@ pub use self::{
     alert::{Alert, Dingtalk, Email, Webhook},
     context::Context,
     error::{InvalidValue, UnreadableDocument},
-    extra::ForeignConfig,
     fire::{Attempt, FencingToken, Fire, RunId, RunReason, Shard, TaskId},
+    foreign_config::ForeignConfig,
     instance::{Instance, InstanceId, server_of},
     job::{Job, KeySpelling},
     legacy::{LegacyJob, LegacyKind},

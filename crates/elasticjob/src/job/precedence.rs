@@ -82,8 +82,8 @@ pub fn resolve_config(local: Job, stored: Option<Job>) -> ConfigDecision {
 /// and the older [`KeySpelling`].
 #[must_use]
 pub fn replacing(mut job: Job, stored: &Job) -> Job {
-    if job.extra.is_empty() {
-        job.extra = stored.extra.clone();
+    if job.foreign_config.is_empty() {
+        job.foreign_config = stored.foreign_config.clone();
     }
     if stored.spelling == KeySpelling::UpTo304 {
         job.spelling = KeySpelling::UpTo304;
@@ -159,7 +159,7 @@ fn flatten(job: &Job) -> Vec<(String, String)> {
                 job.props.iter().map(|(key, value)| (format!("props.{key}"), value.to_owned())),
             ),
             (PropertyKind::Foreign, _) => {
-                pairs.push((key.to_owned(), job.extra.tags().join(",")));
+                pairs.push((key.to_owned(), job.foreign_config.tags().join(",")));
             }
             (_, Kind::Sequence(items)) => {
                 let items = items.into_iter().filter_map(|item| match item.kind {
@@ -341,7 +341,7 @@ mod tests {
 
         let settled = resolve_config(job().overwrite(Overwrite::LocalWins), Some(stored.clone()));
 
-        assert_eq!(settled.job().extra, stored.extra);
+        assert_eq!(settled.job().foreign_config, stored.foreign_config);
         assert_eq!(settled.job().spelling, KeySpelling::UpTo304);
     }
 

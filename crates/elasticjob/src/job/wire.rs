@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     error::{InvalidValue, UnreadableDocument},
-    extra::ForeignConfig,
+    foreign_config::ForeignConfig,
     job::{Job, KeySpelling},
     name::JobName,
     plugins::TypeName,
@@ -52,7 +52,7 @@ impl Job {
     pub fn to_json(&self) -> Value {
         let entries = entries(self).into_iter().map(|(key, property, node)| {
             let value = match property.kind() {
-                PropertyKind::Foreign => self.extra.tags().into(),
+                PropertyKind::Foreign => self.foreign_config.tags().into(),
                 PropertyKind::Map => {
                     self.props.iter().map(|(key, value)| (key, redact(key, value))).collect()
                 }
@@ -203,7 +203,7 @@ fn write(job: &Job, property: &Property) -> Option<Node> {
             let props = job.props.iter().map(|(key, value)| (Node::text(key), Node::text(value)));
             Some(Node::mapping(props.collect())).filter(|_| !job.props.is_empty())
         }
-        Access::Foreign => list(job.extra.to_node()),
+        Access::Foreign => list(job.foreign_config.to_node()),
     }
 }
 
@@ -307,7 +307,7 @@ impl Reader<'_> {
             Access::List { put, .. } => put(job, self.list(value)?),
             Access::Props => job.props = self.props(value)?,
             Access::Foreign => {
-                job.extra = ForeignConfig::from_node(value)
+                job.foreign_config = ForeignConfig::from_node(value)
                     .ok_or_else(|| self.error("it is not a list"))?;
             }
         }
@@ -422,13 +422,13 @@ mod tests {
     fn unset_property_has_the_value_of_a_new_job() {
         let document = include_str!("../../tests/golden/job.yaml");
         let mut job = Job::read(&"settle".parse().unwrap(), document.as_bytes()).unwrap();
-        let extra = job.extra.clone();
+        let foreign_config = job.foreign_config.clone();
 
         for property in Property::all() {
             job.unset(property);
         }
 
-        assert_eq!(job, Job { extra, ..Job::named("settle").unwrap() });
+        assert_eq!(job, Job { foreign_config, ..Job::named("settle").unwrap() });
     }
 
     #[test]

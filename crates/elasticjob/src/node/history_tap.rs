@@ -114,15 +114,16 @@ impl HistoryTap {
         self.record_status(run, task, StatusState::Running, String::new);
     }
 
-    /// Records that this instance is about to run these shards.
+    /// Records that this instance is about to run these shards, and so has shards of the job.
     fn record_staging(&self, run: &RunId, task: &TaskId) {
         if let Some(tap) = &self.0 {
             tap.idle_jobs().remove(&task.job);
         }
-        self.record_begin(run, task);
+        self.record_staged(run, task);
     }
 
-    fn record_begin(&self, run: &RunId, task: &TaskId) {
+    /// Records Java's status only.
+    fn record_staged(&self, run: &RunId, task: &TaskId) {
         self.record_status(run, task, StatusState::Staging, || {
             format!("Job '{}' execute begin.", task.job)
         });
@@ -144,7 +145,7 @@ impl HistoryTap {
         if is_recorded {
             return;
         }
-        self.record_begin(run, task);
+        self.record_staged(run, task);
         self.record_status(run, task, StatusState::Finished, || {
             format!("Sharding item for job '{}' is empty.", task.job)
         });
@@ -228,7 +229,7 @@ fn java_status(ran: &[ShardResult]) -> (StatusState, String) {
     let any = |is: fn(Outcome) -> bool| ran.iter().any(|ran| is(ran.outcome));
     let state = if any(Outcome::is_failure) {
         StatusState::Error
-    } else if any(|outcome| outcome == Outcome::Fenced) {
+    } else if any(|outcome| matches!(outcome, Outcome::Fenced | Outcome::Lost)) {
         StatusState::Lost
     } else if any(|outcome| outcome == Outcome::Cancelled) {
         StatusState::Killed

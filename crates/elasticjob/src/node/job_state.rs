@@ -92,12 +92,15 @@ impl JobState {
                     self.pending.put_back(WorkItem::Trigger(TriggerRequest { shards, ..trigger }));
                 }
             }
-            (RunResult::Postponed, Some(item)) => {
-                self.pending.put_back(item);
+            // The lease is too short for other items as well.
+            (RunResult::Postponed, item) => {
+                if let Some(item) = item {
+                    self.pending.put_back(item);
+                }
                 return ControlFlow::Break(());
             }
             // If the registry still shows the owners from before: the member reports again once shards are assigned.
-            (RunResult::NothingToRun | RunResult::NoShardsYet | RunResult::Postponed, _) => {}
+            (RunResult::NothingToRun | RunResult::NoShardsYet, _) => {}
         }
         ControlFlow::Continue(())
     }

@@ -34,6 +34,10 @@ impl OnceBarrier {
         }
     }
 
+    pub(super) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
     /// The same without listeners, for a run of only some shards: it does not meet other instances.
     pub(super) fn without_listeners(&self) -> Self {
         Self { listeners: Arc::default(), randomness: Arc::clone(&self.randomness) }
@@ -157,7 +161,9 @@ mod tests {
             Execution::new(task.clone(), fire.run.clone(), vec![shard])
         };
 
-        assert!(takes_part(&execution(RunReason::Schedule)));
+        for reason in [RunReason::Schedule, RunReason::Trigger] {
+            assert!(takes_part(&execution(reason)));
+        }
         for reason in [RunReason::Misfire, RunReason::Failover, RunReason::CatchUp] {
             assert!(!takes_part(&execution(reason)));
         }

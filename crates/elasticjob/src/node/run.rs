@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::mpsc;
+
 use super::{history_tap::HistoryTap, once_barrier::OnceBarrier};
 use crate::{
     coordination::{
@@ -25,6 +27,9 @@ use crate::{
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock},
 };
+
+/// How long a shard that has ended waits for the others of its run before it is released without them.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
 /// Everything a run uses.
 #[derive(Clone)]
@@ -139,16 +144,18 @@ impl RunContext {
             self.release(fire, unstarted.collect()).await;
             return RunResult::Postponed;
         }
-        let shards = self.shards(&claimed, reason);
-        let unguarded: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
-        let task = self.task_id(fire, unguarded.iter().map(|shard| shard.item).collect());
+        let task = self.task_id(fire, claimed.shards.iter().map(|claim| claim.item).collect());
+        let shards = self.shards(&claimed, &task, reason);
+        let unguarded = shards.iter().map(|(shard, _)| shard.clone()).collect();
         let execution = Execution::new(task, fire.run.clone(), unguarded);
-        tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = shards.len(), ?reason, "run started");
+        tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = shards.len(), reason = reason.as_str(), "run started");
         self.history.record_start(&fire.run, &execution.task, reason);
+        let (sender, ended) = mpsc::unbounded_channel();
         let ran = tokio::select! {
             biased;
-            ran = self.run_shards(&claimed, shards, &execution, once) => ran,
+            ran = self.run_shards(&claimed, shards, &execution, once, &sender) => ran,
             () = self.keep_lease(session, &claimed.cancel) => unreachable!("the lease is kept as long as shards run"),
+            () = self.release_early(&claimed, once, ended) => unreachable!("shards are released as long as others run"),
         };
         self.history.record_finished(&fire.run, &execution.task, &ran);
         self.report(fire, &ran);
@@ -158,10 +165,13 @@ impl RunContext {
     }
 
     /// The claimed shards as their handler gets them, each with the guard that stops it when its claim is lost.
-    fn shards(&self, claimed: &ShardClaim, reason: RunReason) -> Vec<(Shard, Guard)> {
+    fn shards(
+        &self,
+        claimed: &ShardClaim,
+        task: &TaskId,
+        reason: RunReason,
+    ) -> Vec<(Shard, Guard)> {
         let ShardClaim { fire, session, token, .. } = claimed;
-        let items = claimed.shards.iter().map(|claim| claim.item).collect();
-        let task = self.task_id(fire, items);
         let shards = claimed.shards.iter().map(|claim| {
             let number = NonZeroU32::new(claim.attempt).unwrap_or(NonZeroU32::MIN);
             let shard = Shard::of(&self.job, fire, task.clone(), claim.item, *token)
@@ -179,6 +189,7 @@ impl RunContext {
         shards: Vec<(Shard, Guard)>,
         execution: &Execution,
         once: &OnceBarrier,
+        ended: &mpsc::UnboundedSender<(u32, Release)>,
     ) -> Vec<ShardResult> {
         let ShardClaim { fire, session, cancel, .. } = claimed;
         let prepared = AssertUnwindSafe(|| self.work.prepare(&self.setting(session)));
@@ -195,7 +206,12 @@ impl RunContext {
         {
             handler = Err(thrown);
         }
-        let ran = self.runner.run(handler, AttemptPolicy::of(&self.job), shards).await;
+        let items: Vec<u32> = shards.iter().map(|(shard, _)| shard.item).collect();
+        let report = |index: usize, outcome| {
+            let _ = ended.send((items[index], Release::Ended(outcome)));
+        };
+        let policy = AttemptPolicy::of(&self.job);
+        let ran = self.runner.run_reporting(handler, policy, shards, report).await;
         if let Err(failure) = self.listeners.after(execution, &ran).await {
             let _ = self.alert(fire, &failure);
         }
@@ -205,10 +221,42 @@ impl RunContext {
         ran
     }
 
+    /// Releases shards that ended at least [`RELEASE_DELAY`] before the rest of their run: if this instance dies, they must not run again. Only the
+    /// registry learns of it; the process counts them as busy until the run is over, so that its own runs stay sequential. Never returns.
+    async fn release_early(
+        &self,
+        claimed: &ShardClaim,
+        once: &OnceBarrier,
+        mut ended: mpsc::UnboundedReceiver<(u32, Release)>,
+    ) {
+        let mut count = 0;
+        loop {
+            let mut batch = Vec::new();
+            let received = ended.recv_many(&mut batch, claimed.shards.len().max(1)).await;
+            // A gate for once-listeners counts whole runs.
+            if received == 0 || once.has_listeners() {
+                return std::future::pending().await;
+            }
+            self.clock.sleep_until(self.clock.monotonic() + RELEASE_DELAY).await;
+            while let Ok(more) = ended.try_recv() {
+                batch.push(more);
+            }
+            count += batch.len();
+            // The last ones are released with the run, after the listeners.
+            if count >= claimed.shards.len() {
+                return std::future::pending().await;
+            }
+            if let Err(error) = self.claims.release_early(batch).await {
+                let fire = &claimed.fire;
+                tracing::debug!(job = %fire.job, run_id = %fire.run, %error, "early release failed, shards are released with their run");
+            }
+        }
+    }
+
     /// Logs how each shard ended, and sends an alert for those that failed.
     fn report(&self, fire: &Fire, ran: &[ShardResult]) {
         for result in ran {
-            tracing::info!(job = %fire.job, run_id = %fire.run, shard = result.shard.item, outcome = %result.text(), "shard ended");
+            tracing::info!(job = %fire.job, run_id = %fire.run, shard = result.shard.item, outcome = result.outcome.as_str(), problem = result.message.as_deref(), "shard ended");
             if let Some(notice) = Notice::of_shard(result, self.clock.now()) {
                 // A run has no caller to throw to, so `THROW` counts as delivered.
                 let _ = self.alerts.send(&self.job, notice);

@@ -62,7 +62,7 @@ mod internals {
         connect::{connect_read_only, ensure_path},
         operation::{Committed, Create, ExpectedVersion, Kind, Op, OpResult},
         path::{Namespace, Path, PathError},
-        session::{Lease, Session, SessionId, SessionState, StateSource, States},
+        session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
         stat::{Node, Stat, Zxid},
         watch::{Event, Watch, WatchSource},
     };

@@ -48,7 +48,7 @@ impl Path {
     }
 
     /// The part after `prefix` and a slash; `None` if this path is not below `prefix`.
-    pub fn below(&self, prefix: &Path) -> Option<&str> {
+    pub fn relative_to(&self, prefix: &Path) -> Option<&str> {
         if &*prefix.0 == "/" {
             return self.0.strip_prefix('/').filter(|rest| !rest.is_empty());
         }
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(path("/a/b").parent(), Some(path("/a")));
         assert_eq!(path("/a").parent(), Some(Path::root()));
         assert_eq!(Path::root().parent(), None);
-        assert_eq!(path("/a/b/c").below(&path("/a")), Some("b/c"));
-        assert_eq!(path("/ab").below(&path("/a")), None);
-        assert_eq!(path("/a").below(&Path::root()), Some("a"));
+        assert_eq!(path("/a/b/c").relative_to(&path("/a")), Some("b/c"));
+        assert_eq!(path("/ab").relative_to(&path("/a")), None);
+        assert_eq!(path("/a").relative_to(&Path::root()), Some("a"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub trait Lease: Send + Sync {
     /// See [`Session::deadline`].
     fn deadline(&self, session: SessionId) -> Monotonic;
     /// See [`Session::states`].
-    fn states(&self) -> States;
+    fn states(&self) -> SessionStates;
 }
 
 impl Session {
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// State changes of this session and of the sessions that replace it.
-    pub fn states(&self) -> States {
+    pub fn states(&self) -> SessionStates {
         self.lease.states()
     }
 }
@@ -105,20 +105,20 @@ impl fmt::Debug for Session {
 /// The session states of one registry connection, starting with the current one.
 ///
 /// A slow reader may miss short suspensions, but never the end of a session.
-pub struct States {
+pub struct SessionStates {
     source: Box<dyn StateSource>,
     last: Option<SessionState>,
     pending: VecDeque<SessionState>,
 }
 
-/// What an adapter provides for [`States`].
+/// What an adapter provides for [`SessionStates`].
 #[async_trait]
 pub trait StateSource: Send {
     /// Waits for a change and returns the newest state; `None` once the registry is closed.
     async fn newest(&mut self) -> Option<SessionState>;
 }
 
-impl States {
+impl SessionStates {
     /// `present` is the state at the time of the call. It is delivered even if the state has changed by the time it is read.
     pub fn new(present: Option<SessionState>, source: impl StateSource + 'static) -> Self {
         Self { source: Box::new(source), last: None, pending: present.into_iter().collect() }
@@ -137,9 +137,9 @@ impl States {
     }
 }
 
-impl fmt::Debug for States {
+impl fmt::Debug for SessionStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("States").field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("SessionStates").field("last", &self.last).finish_non_exhaustive()
     }
 }
 

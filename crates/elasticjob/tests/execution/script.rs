@@ -286,7 +286,7 @@ async fn timeout_kills_all_processes() {
         async { [Process::numbered(&stage.line().await), Process::numbered(&stage.line().await)] };
     let (result, family) = tokio::join!(run, family);
 
-    assert_eq!(result.outcome, Outcome::TimedOut);
+    assert_eq!((result.outcome, result.attempts), (Outcome::TimedOut, 1));
     assert_eq!(result.message.as_deref(), Some("took longer than 300ms"));
     assert_eq!(survivors(&family), []);
 }

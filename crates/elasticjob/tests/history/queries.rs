@@ -257,7 +257,7 @@ pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
 
     assert_eq!(fires.len(), 1);
     assert_eq!(
-        (fires[0].count, &*fires[0].why, fires[0].last),
+        (fires[0].count, &*fires[0].reason, fires[0].last),
         (6, "nobody_there", Some(after(5000)))
     );
 }
@@ -282,7 +282,7 @@ pub(crate) async fn gap_reported_by_several_instances_is_stored_once(database: &
 
     let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
 
-    let mut actual: Vec<_> = fires.iter().map(|gap| (&*gap.why, gap.count, gap.last)).collect();
+    let mut actual: Vec<_> = fires.iter().map(|gap| (&*gap.reason, gap.count, gap.last)).collect();
     actual.sort_unstable();
     assert_eq!(actual, [("nobody_there", 8, Some(after(7000))), ("skipped", 1, Some(after(0)))]);
 }

@@ -97,17 +97,22 @@ async fn retries_are_attempts_and_trace_has_last_failure() {
         .into_iter()
         .map(|ended| {
             let attempt = ended.started.attempt;
-            (ended.started.item, attempt.number.get(), attempt.reason, ended.message)
+            (
+                ended.started.item,
+                attempt.number.get(),
+                attempt.reason,
+                (ended.outcome, ended.message),
+            )
         })
         .collect();
     attempts.sort_by_key(|(item, number, ..)| (*item, *number));
-    let failed = |number: u32| Some(format!("no {number}"));
+    let failed = |number: u32| (Outcome::Failed, Some(format!("no {number}")));
     assert_eq!(
         attempts,
         [
             (0, 1, RunReason::Schedule, failed(1)),
             (0, 2, RunReason::Retry, failed(2)),
-            (0, 3, RunReason::Retry, None),
+            (0, 3, RunReason::Retry, (Outcome::Succeeded, None)),
             (1, 1, RunReason::Schedule, failed(1)),
             (1, 2, RunReason::Retry, failed(2)),
             (1, 3, RunReason::Retry, failed(3)),
@@ -427,7 +432,9 @@ async fn attempt_ending_after_lease_is_recorded_as_fenced() {
     tokio::time::sleep(SECOND / 2).await;
     drop(running);
 
-    assert_eq!(sink.ended()[0].outcome, Outcome::Fenced);
+    let ended = &sink.ended()[0];
+    assert_eq!(ended.outcome, Outcome::Fenced);
+    assert!(ended.message.as_ref().unwrap().contains("lease was lost"));
     let lost: Vec<_> =
         sink.statuses().into_iter().filter(|it| it.state == StatusState::Lost).collect();
     assert_eq!(lost.len(), 1);

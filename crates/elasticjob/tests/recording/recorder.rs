@@ -270,7 +270,7 @@ async fn every_stored_run_has_its_end_when_space_is_short() {
 
         let counts = fixture.recording.counts()[0].1;
         assert!(counts.dropped(Importance::Output) > 0 && counts.dropped(Importance::Progress) > 0);
-        assert_eq!(counts.dropped(Importance::Ending), 0, "with file: {with_file}: {counts:?}");
+        assert_eq!(counts.dropped(Importance::Success), 0, "with file: {with_file}: {counts:?}");
         assert_eq!(sink.ended().len(), 100);
     }
 }

@@ -29,7 +29,7 @@ use super::{
 use elasticjob::{
     registry::{
         Committed, Error, Event, Lease, Namespace, Node, Op, Path, Registry, Session, SessionId,
-        SessionState, Stat, StateSource, States, Watch, WatchSource, memory::MemoryRegistry,
+        SessionState, SessionStates, Stat, StateSource, Watch, WatchSource, memory::MemoryRegistry,
     },
     runtime::{Clock, Monotonic},
 };
@@ -484,10 +484,13 @@ impl Lease for Connection {
         self.deadline_of(session)
     }
 
-    fn states(&self) -> States {
+    fn states(&self) -> SessionStates {
         let connection = self.this.upgrade().expect("called through a reference to self");
         let session_state = connection.session_state();
-        States::new(session_state, SessionStateSource { connection, reported: session_state })
+        SessionStates::new(
+            session_state,
+            SessionStateSource { connection, reported: session_state },
+        )
     }
 }
 

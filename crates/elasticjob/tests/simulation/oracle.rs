@@ -492,7 +492,7 @@ impl Inner {
         }
         let is_regular = matches!(
             shard.attempt.reason,
-            RunReason::Schedule | RunReason::Misfire | RunReason::CatchUp
+            RunReason::Schedule | RunReason::Trigger | RunReason::Misfire | RunReason::CatchUp
         );
         let me = Some(shard.task.instance.as_str());
         let is_owner = record.owner_at_claim.as_deref() == me || record.owner.as_deref() == me;

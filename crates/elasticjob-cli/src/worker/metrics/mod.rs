@@ -21,7 +21,7 @@ use elasticjob::{
     execution::{Execution, Failure, Listener, Outcome, ShardResult},
     history::{Counts, Importance, Recording},
     job::{JobName, RunReason},
-    registry::{SessionState, States},
+    registry::{SessionState, SessionStates},
     runtime::{Clock, Monotonic},
 };
 
@@ -119,7 +119,7 @@ impl Metrics {
     }
 
     /// Tracks whether the registry is connected, until the session is closed.
-    pub(super) async fn track_session(self: Arc<Self>, mut states: States) {
+    pub(super) async fn track_session(self: Arc<Self>, mut states: SessionStates) {
         while let Some(state) = states.next().await {
             let is_connected =
                 matches!(state, SessionState::Connected(_) | SessionState::Renewed { .. });
@@ -198,10 +198,12 @@ impl Listener for Metrics {
         let (Some(first), now) = (execution.shards.first(), self.clock.now()) else {
             return Ok(());
         };
-        let reason = REASONS.iter().position(|reason| *reason == first.attempt.reason).unwrap_or(0);
+        let reason = REASONS.iter().position(|reason| *reason == first.attempt.reason);
         let late = now.duration_since(first.due_at).as_secs_f64().max(0.0);
         if let Some(job_metrics) = self.lock().get_mut(&first.job) {
-            job_metrics.fires[reason] += 1;
+            if let Some(reason) = reason {
+                job_metrics.fires[reason] += 1;
+            }
             job_metrics.running += execution.shards.len();
             job_metrics.start_delay.add(late);
         }
@@ -215,8 +217,9 @@ impl Listener for Metrics {
         if let Some(job_metrics) = self.lock().get_mut(&first.job) {
             job_metrics.running = job_metrics.running.saturating_sub(execution.shards.len());
             for ShardResult { outcome, .. } in ran {
-                let index = OUTCOMES.iter().position(|known| known == outcome);
-                job_metrics.outcomes[index.unwrap_or(1)] += 1;
+                if let Some(index) = OUTCOMES.iter().position(|known| known == outcome) {
+                    job_metrics.outcomes[index] += 1;
+                }
                 if outcome.is_success() {
                     job_metrics.last_success = now;
                 }

@@ -8,7 +8,7 @@ use super::{Explanation, Finding, Severity, Topic};
 use crate::{
     admin::{Admin, AdminError},
     history::{AttemptState, Execution, MissedFires, RunDetails, Span, Store, StoreError},
-    job::{JobName, Outcome, RunId, RunReason},
+    job::{JobName, Outcome, RunId},
 };
 
 /// Maximum number of missed-fire records, newest first, that are searched for the explained fire.
@@ -96,7 +96,7 @@ impl Explanation {
                 } else {
                     format!("{} missed fires", fires.count)
                 },
-                fires.reason()
+                fires.reason_text()
             );
             self = self.with_finding(None, Topic::History, Severity::Warning, message);
         }
@@ -111,7 +111,8 @@ impl Explanation {
 /// One attempt, as a sentence.
 fn describe_attempt(due_at: Timestamp, one: &Execution) -> String {
     let attempt = one.attempt.unwrap_or(1);
-    let reason = one.reason.map_or("due", RunReason::as_str).replace('_', " ");
+    let reason = one.reason.map_or(one.execution_source.as_str(), |reason| reason.as_str());
+    let reason = reason.to_lowercase().replace('_', " ");
     let instance = one.instance.as_deref().unwrap_or(one.ip.as_str());
     let started = match (one.start_time, one.lateness_ms) {
         (Some(at), Some(late)) if late > 0 => format!("started at {at}, {late} ms late,"),

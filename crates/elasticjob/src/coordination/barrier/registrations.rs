@@ -1,4 +1,4 @@
-//! The registrations at a gate: which nodes exist, and for which run each one counts. Pure.
+//! The registrations at a gate, where the instances of a run meet before or after it: which nodes exist, and for which run each one counts. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,7 +122,7 @@ impl GateMirror {
 
     /// Whether any instance holds the latch or waits for it.
     pub(super) fn is_latch_queued(&self) -> bool {
-        self.existing.iter().any(|path| path.below(&self.latch).is_some())
+        self.existing.iter().any(|path| path.relative_to(&self.latch).is_some())
     }
 
     /// The expected shards that have no registration.
@@ -142,7 +142,7 @@ impl GateMirror {
 }
 
 fn shard(path: &Path, root: &Path) -> Option<u32> {
-    path.below(root)?.parse().ok()
+    path.relative_to(root)?.parse().ok()
 }
 
 /// The expected shards for which no registration counts.

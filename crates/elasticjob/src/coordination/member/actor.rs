@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     coordination::{latch::HeldLatch, trigger::InstanceRequest},
-    registry::{Error, ExpectedVersion, SessionState, States},
+    registry::{Error, ExpectedVersion, SessionState, SessionStates},
     runtime::Monotonic,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct Actor {
     background: JoinSet<Background>,
     is_shut_down: bool,
     is_connected: bool,
-    states: States,
+    states: SessionStates,
     busy_changes: BusyChanges,
     inbox: mpsc::Receiver<Box<Command>>,
 }
@@ -176,6 +176,13 @@ impl Actor {
                     self.recovery.postpone_takeovers(self.mirror.now());
                 }
                 self.claims.release(ended, Some(reply));
+            }
+            Command::ReleaseEarly { ended, reply } => {
+                if self.mirror.assignment().has_java_members() {
+                    let _ = reply.send(Ok(()));
+                } else {
+                    self.claims.release(ended, Some(reply));
+                }
             }
             Command::LastDue { reply } => {
                 let _ =

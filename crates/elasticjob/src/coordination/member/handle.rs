@@ -177,6 +177,7 @@ pub(super) enum Command {
     TakeOver { cancel: CancelToken },
     StopTakingOver { reply: oneshot::Sender<()> },
     Release { ended: Vec<(u32, Release)>, reply: oneshot::Sender<Result<(), Error>> },
+    ReleaseEarly { ended: Vec<(u32, Release)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
     Leave { reply: oneshot::Sender<()> },
 }
@@ -297,6 +298,12 @@ impl ClaimHandle {
     /// instance.
     pub async fn release(&self, ended: Vec<(u32, Release)>) -> Result<(), Error> {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Releases shards of a claim whose other shards still run. Does nothing while a Java instance is a member: which fires of a shard no instance
+    /// ran is known there only from the time during which we held the shard.
+    pub async fn release_early(&self, ended: Vec<(u32, Release)>) -> Result<(), Error> {
+        self.ask(|reply| Command::ReleaseEarly { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
     /// Our shards, each with the last fire that was started by its schedule, if any.

@@ -27,10 +27,11 @@ impl Notice {
         Self { job, message: failure.to_string(), at, run: None, shard: None, attempts: 0 }
     }
 
-    /// The notice for a shard that ended like this; `None` if it succeeded, or was cancelled on request.
+    /// The notice for a shard that ended like this; `None` if it succeeded or was cancelled.
     pub fn of_shard(result: &ShardResult, at: Timestamp) -> Option<Self> {
-        if matches!(result.outcome, Outcome::Succeeded | Outcome::Cancelled) {
-            return None;
+        match result.outcome {
+            Outcome::Succeeded | Outcome::Cancelled => return None,
+            Outcome::Failed | Outcome::TimedOut | Outcome::Fenced | Outcome::Lost => {}
         }
         Some(Self {
             job: result.shard.job.clone(),
@@ -38,7 +39,8 @@ impl Notice {
             at,
             run: Some(result.shard.run.clone()),
             shard: Some(result.shard.item),
-            attempts: result.attempts,
+            // A lease may be lost before the first attempt.
+            attempts: result.attempts.max(1),
         })
     }
 

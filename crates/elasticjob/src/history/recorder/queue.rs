@@ -21,20 +21,20 @@ pub enum Importance {
     /// A start or a change of state. The event about the end contains it, too.
     Progress,
     /// A success. Without it, the attempt would seem to run forever, or to be lost.
-    Ending,
+    Success,
     /// A failure, or a missed fire.
     Failure,
 }
 
 impl Importance {
     /// All of them, the least important first.
-    pub const ALL: [Self; 4] = [Self::Output, Self::Progress, Self::Ending, Self::Failure];
+    pub const ALL: [Self; 4] = [Self::Output, Self::Progress, Self::Success, Self::Failure];
 
     pub fn of(event: &Event) -> Self {
         match event {
             Event::Printed(_) | Event::Cut(_) => Self::Output,
             Event::Started(_) => Self::Progress,
-            Event::Ended(ended) if ended.outcome.is_success() => Self::Ending,
+            Event::Ended(ended) if ended.outcome.is_success() => Self::Success,
             Event::Status(status) => match status.state {
                 StatusState::Error | StatusState::Killed | StatusState::Lost => Self::Failure,
                 _ => Self::Progress,
@@ -48,7 +48,7 @@ impl Importance {
         match self {
             Self::Output => "output",
             Self::Progress => "progress",
-            Self::Ending => "ending",
+            Self::Success => "ending",
             Self::Failure => "failure",
         }
     }

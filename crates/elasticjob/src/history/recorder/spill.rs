@@ -138,7 +138,7 @@ impl Spill {
             let capacity = match worth {
                 Importance::Output => self.limit - self.limit / 4,
                 Importance::Progress => self.limit - self.limit / 8,
-                Importance::Ending | Importance::Failure => self.limit,
+                Importance::Success | Importance::Failure => self.limit,
             };
             if self.bytes() + (text.len() + line.len()) as u64 <= capacity {
                 text.push_str(&line);

@@ -1,11 +1,6 @@
 //! A connection pool for any of the supported databases.
 
-use std::{
-    borrow::Cow,
-    fs,
-    os::unix::fs::DirBuilderExt,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
 
 use futures_util::TryStreamExt;
 #[cfg(feature = "history-mysql")]
@@ -30,6 +25,9 @@ use super::{
 const MAX_CONNECTIONS: u32 = 4;
 /// Limit for getting a connection. Meanwhile events wait in memory, where they would be lost with the process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit for opening an SQLite file; longer than SQLite itself waits for a lock.
+#[cfg(feature = "history-sqlite")]
+const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time between two attempts to open an SQLite file that other processes are creating.
 #[cfg(feature = "history-sqlite")]
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -363,14 +361,21 @@ where
 /// that is reading the file wants the same.
 #[cfg(feature = "history-sqlite")]
 async fn check_sqlite_connection(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
-    let deadline = Instant::now() + CONNECT_TIMEOUT;
-    loop {
-        match check_connection(options).await {
-            Err(error) if error::is_busy(&error) && Instant::now() < deadline => {
-                tokio::time::sleep(RETRY_INTERVAL).await;
+    let mut last = None;
+    let retry = async {
+        loop {
+            match check_connection(options).await {
+                Err(error) if error::is_sqlite_busy(&error) => {
+                    last = Some(error);
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
+                result => return result,
             }
-            result => return result,
         }
+    };
+    match tokio::time::timeout(OPEN_TIMEOUT, retry).await {
+        Ok(result) => result,
+        Err(_) => Err(last.unwrap_or_else(|| timeout_error(OPEN_TIMEOUT))),
     }
 }
 

@@ -107,10 +107,13 @@ pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     matches!(classify(error), ErrorClass::Conflict | ErrorClass::AutoIncrement)
 }
 
-/// Whether the database is locked by another connection.
+/// Whether another connection has locked the SQLite file.
 #[cfg(feature = "history-sqlite")]
-pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    classify(error) == ErrorClass::Unavailable(BUSY)
+pub(super) fn is_sqlite_busy(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    let code = error.code().and_then(|code| code.parse::<u32>().ok());
+    // The lower byte is the primary result code: SQLITE_BUSY or SQLITE_LOCKED.
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
 /// Whether the data itself cannot be stored, so that other data could be.

@@ -50,7 +50,7 @@ pub struct Execution {
     pub success: bool,
     /// Derived from the other columns where Java ElasticJob wrote the row: it records only success and time.
     pub state: AttemptState,
-    /// Null while it runs, and if Java ElasticJob wrote the row.
+    /// Null while it runs, if Java ElasticJob wrote the row, and if a newer version wrote a word that this one does not know.
     pub outcome: Option<Outcome>,
     pub failure_cause: Option<String>,
     pub start_time: Option<Timestamp>,

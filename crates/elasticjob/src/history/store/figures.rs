@@ -101,14 +101,14 @@ pub struct MissedFires {
     pub last: Option<Timestamp>,
     pub count: i64,
     /// `skipped` or `nobody_there`.
-    pub why: String,
+    pub reason: String,
     pub noticed_at: Option<Timestamp>,
 }
 
 impl MissedFires {
-    /// [`why`](Self::why) in words for people.
-    pub fn reason(&self) -> &str {
-        match self.why.as_str() {
+    /// [`reason`](Self::reason) in words for people.
+    pub fn reason_text(&self) -> &str {
+        match self.reason.as_str() {
             "nobody_there" => "no instance was running",
             "skipped" => "the previous run was still running",
             other => other,
@@ -311,7 +311,7 @@ impl Store {
                 first: millis(row.int(1)?),
                 last: millis(row.int(2)?),
                 count: row.int_or_zero(3)?,
-                why: row.text_or_empty(4)?,
+                reason: row.text_or_empty(4)?,
                 noticed_at: millis(row.int(5)?),
             })
         })

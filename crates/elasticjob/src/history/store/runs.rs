@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{
     Store,
+    attempt_state::AttemptState,
     error::StoreError,
     executions::{Execution, STARTED, execution},
     page::{Cursor, Page, Span},
@@ -16,6 +17,7 @@ use super::{
     statement::Statement,
     traces::Trace,
 };
+use crate::job::Outcome;
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -273,11 +275,11 @@ pub(super) fn own_run(row: &dyn ResultRow) -> Result<Run, sqlx::Error> {
 
 /// An execution that Java ElasticJob wrote, as a run of its own.
 fn foreign_run(execution: Execution) -> Run {
-    let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
-    let state = match (execution.success, has_ended) {
-        (true, _) => RunState::Done,
-        (false, true) => RunState::Failed,
-        (false, false) => RunState::Running,
+    let state = match execution.state {
+        AttemptState::Running => RunState::Running,
+        AttemptState::Ended(Outcome::Succeeded) => RunState::Done,
+        AttemptState::Ended(Outcome::Cancelled) => RunState::Cancelled,
+        AttemptState::Ended(_) => RunState::Failed,
     };
     Run {
         run_id: execution.id,

@@ -17,7 +17,7 @@ use crate::{
         error::Error,
         operation::{Committed, Op},
         path::{Namespace, Path},
-        session::{Lease, Session, SessionId, SessionState, StateSource, States},
+        session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
         stat::{Node, Stat, Zxid},
         translate,
         watch::Watch,
@@ -229,10 +229,10 @@ impl Lease for Inner {
         }
     }
 
-    fn states(&self) -> States {
+    fn states(&self) -> SessionStates {
         let mut receiver = self.server.lock().member(self.id).states.subscribe();
         let present = *receiver.borrow_and_update();
-        States::new(present, StateReceiver(receiver))
+        SessionStates::new(present, StateReceiver(receiver))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         error::Error,
         operation::{Committed, Op},
         path::{Namespace, Path},
-        session::{Lease, Session, SessionId, SessionState, StateSource, States},
+        session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
         settings::ZooKeeperSettings,
         stat::{Node, Stat, Zxid},
         translate,
@@ -242,10 +242,10 @@ impl Lease for ClientLease {
         })
     }
 
-    fn states(&self) -> States {
+    fn states(&self) -> SessionStates {
         let mut receiver = self.0.states();
         let present = state(*receiver.borrow_and_update());
-        States::new(present, StateReceiver(receiver))
+        SessionStates::new(present, StateReceiver(receiver))
     }
 }
 

@@ -19,7 +19,7 @@ export const runs: typeof English = {
     none: "还没有运行记录",
     older: "更早",
     newest: "最新",
-    reasons: { schedule: "调度", trigger: "手动触发" },
+    reasons: { schedule: "调度", trigger: "触发" },
     states: {
       running: "运行中",
       done: "成功",
@@ -62,7 +62,7 @@ export const runs: typeof English = {
     reason: "运行原因",
     reasons: {
       schedule: "调度",
-      trigger: "手动触发",
+      trigger: "触发",
       misfire: "错过补偿",
       failover: "失效转移",
       retry: "重试",

@@ -43,7 +43,7 @@ function MissedTable({ rows }: { rows: MissedFires[] }) {
       label={t.history.tabs.missed ?? ""}
       width={720}
       rows={rows}
-      keyOf={(row) => `${row.jobName} ${row.first} ${row.why}`}
+      keyOf={(row) => `${row.jobName} ${row.first} ${row.reason}`}
       attributes={(row) => ({ "data-missed": row.jobName })}
       columns={[
         {
@@ -55,11 +55,11 @@ function MissedTable({ rows }: { rows: MissedFires[] }) {
           isWide: true,
           cell: (row) => (
             <>
-              <Badge tone={row.why === "skipped" ? "warn" : "bad"}>
-                {t.history.missedReasons[row.why] ?? row.why}
+              <Badge tone={row.reason === "skipped" ? "warn" : "bad"}>
+                {t.history.missedReasons[row.reason] ?? row.reason}
               </Badge>
               <Text size="xs" c="dimmed" mt={2}>
-                {t.history.missedReasonsAbout[row.why]}
+                {t.history.missedReasonsAbout[row.reason]}
               </Text>
             </>
           ),

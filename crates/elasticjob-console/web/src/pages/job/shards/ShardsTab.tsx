@@ -68,7 +68,7 @@ function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const registry = useRegistry();
   const matrix = useMatrix(registry, job.jobName, MAX_RUNS);
   const observed = useObservedRuns(registry, job.jobName, shards);
-  const recorded = useMemo(() => fromHistory(matrix.data?.rounds ?? []), [matrix.data]);
+  const recorded = useMemo(() => fromHistory(matrix.data?.runs ?? []), [matrix.data]);
   const runs = useMemo(() => mergeRuns(recorded, observed), [recorded, observed]);
   if (runs.length === 0) {
     return matrix.isPending ? (
