@@ -25,4 +25,8 @@ for file in "$target"/package/*.crate; do
     echo "$name = { path = \"$folder\" }" >>"$packed/Cargo.toml"
 done
 cp Cargo.lock "$packed/Cargo.lock"
-CARGO_TARGET_DIR=$target cargo check --manifest-path "$packed/Cargo.toml" --workspace --all-features
+# With default features, too, as most users compile them: code of a feature that is off must not be missed by what is on.
+for features in --all-features ''; do
+    # shellcheck disable=SC2086
+    CARGO_TARGET_DIR=$target cargo check --manifest-path "$packed/Cargo.toml" --workspace $features
+done
