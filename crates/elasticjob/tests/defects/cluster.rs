@@ -82,6 +82,7 @@ impl Cluster {
                 inner,
                 gate: Mutex::new(None),
                 is_listing_delayed,
+                panic_at: Mutex::new(None),
                 refused: Mutex::new(None),
                 refusals: AtomicUsize::new(0),
             }),
@@ -251,11 +252,12 @@ impl JavaInstance {
 type WriteFilter = Box<dyn Fn(&[Op]) -> bool + Send>;
 
 /// A registry that can block its next write of some kind, so that something else happens first, that can delay the listing of its watches, and
-/// that can refuse writes.
+/// that can refuse writes or panic.
 pub(crate) struct GatedRegistry {
     inner: MemoryRegistry,
     gate: Mutex<Option<Gate>>,
     is_listing_delayed: Arc<watch::Sender<bool>>,
+    panic_at: Mutex<Option<Path>>,
     refused: Mutex<Option<WriteFilter>>,
     refusals: AtomicUsize,
 }
@@ -356,6 +358,11 @@ impl Connection {
         self.registry.is_listing_delayed.send_replace(is_listing_delayed);
     }
 
+    /// Panics when the children of this node are listed next.
+    pub(crate) fn panic_at_children_of(&self, path: Path) {
+        *self.registry.panic_at.lock().unwrap() = Some(path);
+    }
+
     /// Refuses every write that matches the filter.
     pub(crate) fn refuse(&self, filter: impl Fn(&[Op]) -> bool + Send + 'static) {
         *self.registry.refused.lock().unwrap() = Some(Box::new(filter));
@@ -422,6 +429,8 @@ impl Registry for GatedRegistry {
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        let panics = self.panic_at.lock().unwrap().take_if(|at| at == path).is_some();
+        assert!(!panics, "the children of {path} were listed");
         self.inner.children(path).await
     }
 
