@@ -7,7 +7,9 @@
 //! Holding the latch is not enough: the holder acts by a transaction that checks its own latch node, so the transaction fails if the session has
 //! ended. Every wait has a timeout, and a holder does nothing slow.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
 
 use crate::registry::{Create, Error, Event, ExpectedVersion, Kind, Op, Path, Registry, SessionId};
 
@@ -43,7 +45,8 @@ impl HeldLatch {
     }
 }
 
-/// Queues in `latch` and waits until this instance is first; `None` if `timeout` passes before that. `ticket` must be unique.
+/// Queues in `latch` and waits until this instance is first; `None` if `timeout` passes before that, or if the wait panics. `ticket` must be
+/// unique.
 pub async fn acquire(
     registry: &dyn Registry,
     latch: &Path,
@@ -56,7 +59,15 @@ pub async fn acquire(
         let node = entry.join(registry).await?;
         Ok(wait_until_first(registry, latch, &node).await?.then_some(node))
     };
-    let result = tokio::time::timeout(timeout, waiting).await.unwrap_or(Ok(None));
+    let waiting = AssertUnwindSafe(tokio::time::timeout(timeout, waiting)).catch_unwind();
+    let result = match waiting.await {
+        Ok(in_time) => in_time.unwrap_or(Ok(None)),
+        // An entry that stayed would block every entry behind it until the session ends.
+        Err(_) => {
+            tracing::error!(path = %latch, "waiting for a latch panicked");
+            Ok(None)
+        }
+    };
     match result {
         Ok(Some(node)) => Ok(Some(HeldLatch { node, entry })),
         Ok(None) => {

@@ -1,7 +1,10 @@
 //! The environment of the tests: a memory registry, a manual clock, connections that can be cut or delayed, Java instances.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,6 +24,9 @@ use tokio::sync::{oneshot, watch};
 
 /// Seconds after which every member has rechecked the whole state; a member does so about once a minute.
 pub(crate) const RECHECK_SECONDS: u64 = 80;
+
+/// More refused writes than this get no answer, so that a loop that never waits ends.
+const MAX_REFUSALS: usize = 100;
 
 /// One job in one registry, and the clock that all instances use.
 pub(crate) struct Cluster {
@@ -72,7 +78,14 @@ impl Cluster {
         let link = inner.link();
         let is_listing_delayed = Arc::new(watch::Sender::new(false));
         Connection {
-            registry: Arc::new(GatedRegistry { inner, gate: Mutex::new(None), is_listing_delayed }),
+            registry: Arc::new(GatedRegistry {
+                inner,
+                gate: Mutex::new(None),
+                is_listing_delayed,
+                panic_at: Mutex::new(None),
+                refused: Mutex::new(None),
+                refusals: AtomicUsize::new(0),
+            }),
             link,
         }
     }
@@ -238,13 +251,21 @@ impl JavaInstance {
 
 type WriteFilter = Box<dyn Fn(&[Op]) -> bool + Send>;
 
-/// A registry that can block its next write of some kind, so that something else happens first, and that can delay the listing of its
-/// watches.
-#[derive(Debug)]
+/// A registry that can block its next write of some kind, so that something else happens first, that can delay the listing of its watches, and
+/// that can refuse writes or panic.
 pub(crate) struct GatedRegistry {
     inner: MemoryRegistry,
     gate: Mutex<Option<Gate>>,
     is_listing_delayed: Arc<watch::Sender<bool>>,
+    panic_at: Mutex<Option<Path>>,
+    refused: Mutex<Option<WriteFilter>>,
+    refusals: AtomicUsize,
+}
+
+impl std::fmt::Debug for GatedRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "gated {:?}", self.inner)
+    }
 }
 
 /// A watch that, while listing is delayed, delivers only the beginning of a snapshot.
@@ -337,6 +358,21 @@ impl Connection {
         self.registry.is_listing_delayed.send_replace(is_listing_delayed);
     }
 
+    /// Panics when the children of this node are listed next.
+    pub(crate) fn panic_at_children_of(&self, path: Path) {
+        *self.registry.panic_at.lock().unwrap() = Some(path);
+    }
+
+    /// Refuses every write that matches the filter.
+    pub(crate) fn refuse(&self, filter: impl Fn(&[Op]) -> bool + Send + 'static) {
+        *self.registry.refused.lock().unwrap() = Some(Box::new(filter));
+    }
+
+    /// How many writes were refused.
+    pub(crate) fn refusals(&self) -> usize {
+        self.registry.refusals.load(Ordering::Relaxed)
+    }
+
     /// Ends the session, as the death of the process does.
     pub(crate) async fn die(&self) {
         self.registry.close().await;
@@ -346,6 +382,12 @@ impl Connection {
 /// Whether one of the operations creates a node whose path ends with `end`.
 pub(crate) fn creates(ops: &[Op], end: &str) -> bool {
     ops.iter().any(|op| matches!(op, Op::Create(create) if create.path.as_str().ends_with(end)))
+}
+
+/// Whether one of the operations creates a node below `parent`.
+pub(crate) fn creates_below(ops: &[Op], parent: &Path) -> bool {
+    ops.iter()
+        .any(|op| matches!(op, Op::Create(create) if create.path.parent().as_ref() == Some(parent)))
 }
 
 #[async_trait::async_trait]
@@ -367,6 +409,14 @@ impl Registry for GatedRegistry {
             let _ = gate.reached.send(());
             let _ = gate.go.await;
         }
+        let is_refused = self.refused.lock().unwrap().as_ref().is_some_and(|filter| filter(&ops));
+        if is_refused {
+            if self.refusals.fetch_add(1, Ordering::Relaxed) > MAX_REFUSALS {
+                std::future::pending::<()>().await;
+            }
+            let path = self.namespace().path().clone();
+            return Err(Error::Invalid { path, reason: "refused".to_owned() });
+        }
         self.inner.multi(ops).await
     }
 
@@ -379,6 +429,8 @@ impl Registry for GatedRegistry {
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        let panics = self.panic_at.lock().unwrap().take_if(|at| at == path).is_some();
+        assert!(!panics, "the children of {path} were listed");
         self.inner.children(path).await
     }
 

@@ -12,7 +12,7 @@ use elasticjob::{
 };
 
 use crate::{
-    cluster::{Cluster, RECHECK_SECONDS, fire, job},
+    cluster::{Cluster, RECHECK_SECONDS, creates_below, fire, job},
     members::{id, items, with_failover},
     nodes::TestHandler,
 };
@@ -262,4 +262,39 @@ async fn withdrawn_claim_restores_failover_flag_and_misfire_mark() {
         assert_eq!(cluster.page(0).await.state, LedgerState::Lost);
         cluster.advance_seconds(1).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn takeover_whose_turn_panicked_is_tried_again() {
+    let cluster = Cluster::new().await;
+    let victim = cluster.join(1, with_failover(1)).await;
+    let lost = victim.claim(&fire(1)).await;
+    let mut successor = cluster.join(2, with_failover(1)).await;
+    successor.start_taking_over().await;
+    let latch = cluster.tree.failover_latch();
+    successor.connection.panic_at_children_of(latch.clone());
+
+    victim.die().await;
+    cluster.settle().await;
+    assert_eq!(cluster.children(&latch).await, [""; 0], "no entry blocks the queue");
+    cluster.advance_seconds(2).await;
+
+    assert_eq!(items(&successor.take_over().await.expect("a second try")), items(&lost));
+}
+
+#[tokio::test(start_paused = true)]
+async fn takeover_whose_turn_is_refused_is_not_tried_again_at_once() {
+    let cluster = Cluster::new().await;
+    let victim = cluster.join(1, with_failover(1)).await;
+    victim.claim(&fire(1)).await;
+    let successor = cluster.join(2, with_failover(1)).await;
+    successor.start_taking_over().await;
+    let latch = cluster.tree.failover_latch();
+    successor.connection.refuse(move |ops| creates_below(ops, &latch));
+
+    victim.die().await;
+    cluster.advance_seconds(3).await;
+
+    let refusals = successor.connection.refusals();
+    assert!((2..=8).contains(&refusals), "{refusals} refused writes in three seconds");
 }

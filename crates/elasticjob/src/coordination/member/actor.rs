@@ -135,7 +135,12 @@ impl Actor {
                 Some(done) = self.background.join_next() => match done {
                     Ok(Background::TakeoverTurn(turn)) => self.take_over(turn).await,
                     Ok(Background::TurnPassed) => {}
-                    Ok(Background::ElectionEnded) | Err(_) => self.leadership.election_ended(),
+                    Ok(Background::ElectionEnded) => self.leadership.election_ended(),
+                    // It is not known which task panicked. Queueing twice is harmless, never again is not.
+                    Err(_) => {
+                        self.leadership.election_ended();
+                        self.take_over(Ok(None)).await;
+                    }
                 },
                 () = self.busy_changes.changed(), if awaits_busy => {}
                 () = async { clock.sleep_until(wake.expect("guarded")).await }, if wake.is_some() => {}

@@ -25,8 +25,8 @@ use crate::{
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a takeover starts again after other instances were faster.
 const TRIES: usize = 8;
-/// How long to wait with the next takeover after a claim was withdrawn.
-const WITHDRAWAL_DELAY: Duration = Duration::from_secs(1);
+/// How long to wait with the next takeover after one that came to nothing.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Whether this instance takes over orphaned shards.
 #[derive(Default)]
@@ -56,9 +56,10 @@ impl Recovery {
         self.takeovers = Takeovers::Off;
     }
 
-    /// The owner withdrew a claim, because its lease is too short to start anything: the next takeover would end the same way.
+    /// The next takeover would end the same way: the owner withdrew a claim, because its lease is too short to start anything, or our turn did
+    /// not come, or the transaction failed.
     pub(crate) fn postpone_takeovers(&mut self, now: Monotonic) {
-        self.postponed_until = Some(now + WITHDRAWAL_DELAY);
+        self.postponed_until = Some(now + RETRY_DELAY);
     }
 
     /// What the shards of the next takeover are cancelled by; `None` while this instance takes over nothing.
@@ -98,13 +99,19 @@ impl Recovery {
         in_hand: &BTreeSet<u32>,
     ) -> TakeoverResult {
         self.is_taking_over = false;
-        let (Some(turn), Takeovers::On { .. }) = (turn, &self.takeovers) else {
+        let Some(turn) = turn else {
+            self.postpone_takeovers(mirror.now());
             return TakeoverResult::Nothing;
         };
-        match self.try_take_over(mirror, turn, in_hand).await {
-            Ok(result) => result,
-            Err(error) => TakeoverResult::Failed(error, Vec::new()),
+        if matches!(self.takeovers, Takeovers::Off) {
+            return TakeoverResult::Nothing;
         }
+        let taken = self.try_take_over(mirror, turn, in_hand).await;
+        let result = taken.unwrap_or_else(|error| TakeoverResult::Failed(error, Vec::new()));
+        if matches!(result, TakeoverResult::Failed(..)) {
+            self.postpone_takeovers(mirror.now());
+        }
+        result
     }
 
     async fn try_take_over(
