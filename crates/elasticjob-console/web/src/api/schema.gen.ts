@@ -28,6 +28,8 @@ export interface components {
             /** Format: int32 */
             version: number;
         };
+        /** @enum {string} */
+        AttemptState: "running" | "done" | "failed" | "timed_out" | "cancelled" | "fenced" | "lost";
         AuditPage: {
             items: components["schemas"]["Entry"][];
             page: number;
@@ -78,7 +80,7 @@ export interface components {
         CancelRequest: {
             /** @default null */
             run: string | null;
-            /** @default [] */
+            /** @default null */
             shards: number[];
         };
         CancellationResult: {
@@ -235,13 +237,14 @@ export interface components {
             jobName: string;
             /** Format: int64 */
             latenessMs: number | null;
-            outcome: string | null;
-            reason: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            reason: components["schemas"]["RunReason"] | null;
             runId: string | null;
             /** Format: int64 */
             shardingItem: number;
             /** Format: date-time */
             startTime: string | null;
+            state: components["schemas"]["AttemptState"];
             success: boolean;
             taskId: string;
             token: string | null;
@@ -303,8 +306,6 @@ export interface components {
             /** @enum {string} */
             kind: "rust";
         };
-        /** @enum {string} */
-        HistoryRunState: "running" | "done" | "failed" | "cancelled";
         HistoryStore: {
             isAdded: boolean;
             isOpen: boolean;
@@ -449,14 +450,16 @@ export interface components {
             runId: string | null;
             /** Format: date-time */
             since: string | null;
-            state: components["schemas"]["RunState"];
+            state: components["schemas"]["LedgerState"];
         };
+        /** @enum {string} */
+        LedgerState: "FRESH" | "RUNNING" | "DONE" | "FAILED" | "LOST";
         LoginMethods: {
             oidc: components["schemas"]["OidcMethod"] | null;
         };
         Matrix: {
             next: string | null;
-            rounds: components["schemas"]["MatrixRun"][];
+            runs: components["schemas"]["MatrixRun"][];
         };
         MatrixRun: {
             items: components["schemas"]["RunShard"][];
@@ -472,7 +475,7 @@ export interface components {
             last: string | null;
             /** Format: date-time */
             noticedAt: string | null;
-            why: string;
+            reason: string;
         };
         NewToken: components["schemas"]["Token"] & {
             token: string;
@@ -482,6 +485,8 @@ export interface components {
             label: string;
             problem: string | null;
         };
+        /** @enum {string} */
+        Outcome: "done" | "failed" | "timed_out" | "cancelled" | "fenced" | "lost";
         OutputLine: {
             /** Format: date-time */
             at: string | null;
@@ -547,7 +552,7 @@ export interface components {
             runId: string;
             /** Format: date-time */
             startedAt: string | null;
-            state: components["schemas"]["HistoryRunState"];
+            state: components["schemas"]["RunState"];
         };
         Registry: {
             isAdded: boolean;
@@ -601,7 +606,7 @@ export interface components {
             source: string | null;
             /** Format: date-time */
             startedAt: string | null;
-            state: components["schemas"]["HistoryRunState"];
+            state: components["schemas"]["RunState"];
             traceId: string | null;
             triggeredBy: string | null;
         };
@@ -613,6 +618,8 @@ export interface components {
             items: components["schemas"]["Run"][];
             next: string | null;
         };
+        /** @enum {string} */
+        RunReason: "schedule" | "trigger" | "misfire" | "failover" | "retry" | "catch_up";
         RunShard: {
             attempts: number;
             /** Format: int64 */
@@ -622,13 +629,13 @@ export interface components {
             instance: string | null;
             /** Format: int64 */
             item: number;
-            reason: string | null;
+            reason: components["schemas"]["RunReason"] | null;
             /** Format: date-time */
             startedAt: string | null;
-            state: string;
+            state: components["schemas"]["AttemptState"];
         };
         /** @enum {string} */
-        RunState: "FRESH" | "RUNNING" | "DONE" | "FAILED" | "LOST";
+        RunState: "running" | "done" | "failed" | "cancelled";
         RunWithShards: components["schemas"]["RunDetails"] & {
             items: components["schemas"]["RunShard"][];
         };
@@ -786,7 +793,7 @@ export interface components {
             at: string | null;
             /** @default null */
             parameter: string | null;
-            /** @default [] */
+            /** @default null */
             shards: number[];
         };
         TriggerResponse: {

@@ -33,7 +33,12 @@ function attempt(item: number, number: number, start: number, end: number | null
 }
 
 test("attempts are ordered by shard and positioned by time", () => {
-  const lost: Execution = { ...attempt(1, 1, 0, 4), success: false, state: "lost", outcome: "lost" };
+  const lost: Execution = {
+    ...attempt(1, 1, 0, 4),
+    success: false,
+    state: "lost",
+    outcome: "lost",
+  };
   const { bars, lengthMs } = toTimeline([attempt(1, 2, 4, 8), attempt(0, 1, 0, 2), lost], NOW);
 
   expect(lengthMs).toBe(8_000);
@@ -52,7 +57,12 @@ test("the bar of a running attempt ends now", () => {
 });
 
 test("unsuccessful attempts are shown first if the number is limited", () => {
-  const failed: Execution = { ...attempt(3, 1, 0, 1), success: false, state: "failed", outcome: "failed" };
+  const failed: Execution = {
+    ...attempt(3, 1, 0, 1),
+    success: false,
+    state: "failed",
+    outcome: "failed",
+  };
   const many = [attempt(0, 1, 0, 1), attempt(1, 1, 0, 1), attempt(2, 1, 0, 1), failed];
 
   const { bars, omitted } = toTimeline(many, NOW, 2);
