@@ -63,14 +63,20 @@ impl Journal {
         self.batches.closed().await;
     }
 
-    /// Waits until all queued batches are on disk, and returns the journal's result.
+    /// Waits until all queued batches are on disk, and returns the journal's result. Panics if the journal has panicked.
     pub(super) async fn finish(self) -> Result<(), store::Error> {
         drop(self.batches);
         let thread = self.thread;
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         match joined {
             Ok(Ok(result)) => result,
-            _ => Ok(()),
+            // The core's task panics too, so that the server ends with an error.
+            Ok(Err(payload)) => std::panic::resume_unwind(payload),
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => std::panic::resume_unwind(payload),
+                // The runtime is shutting down.
+                Err(_) => Ok(()),
+            },
         }
     }
 }
@@ -141,5 +147,19 @@ fn with_source(error: &store::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "boom")]
+    async fn panic_of_the_journal_reaches_the_core() {
+        let (batches, _) = mpsc::channel(1);
+        let journal = Journal { batches, thread: std::thread::spawn(|| panic!("boom")) };
+
+        journal.finish().await.unwrap();
     }
 }
