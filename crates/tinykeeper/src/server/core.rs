@@ -72,6 +72,9 @@ const MAX_TURN: usize = 256;
 /// Bytes of records and output after which a turn of the loop ends.
 const MAX_TURN_BYTES: usize = 1 << 20;
 
+/// By how much a clock may have been set back. It is limited, so that no client can use up the transaction ids.
+const MAX_CLOCK_STEP_MS: i64 = 366 * 24 * 3_600_000;
+
 pub(super) struct Core {
     config: Arc<Config>,
     listen: SocketAddr,
@@ -254,6 +257,10 @@ impl Core {
         request: &ConnectRequest,
         outbox: Outbox,
     ) {
+        if self.has_forgotten(request.last_zxid_seen) {
+            tracing::warn!(%peer, "transaction ids continue after the client's last one: was the clock set back?");
+            self.tree.raise_zxid(request.last_zxid_seen);
+        }
         if request.last_zxid_seen > self.tree.zxid() {
             let (client_zxid, zxid) = (request.last_zxid_seen, self.tree.zxid());
             tracing::warn!(
@@ -315,6 +322,17 @@ impl Core {
         if !keep {
             self.close_after_flush(id);
         }
+    }
+
+    /// Whether an earlier start of this server may have issued this id, which is above the current one.
+    ///
+    /// A server without data does not know which ids it issued before it started. Its first id derives from the clock, which is
+    /// too small if the clock was set back. A client's last id is the only memory then, and refusing the client would lock it
+    /// out until the clock has caught up. A server with data knows its ids: a client ahead of it has seen data that is lost.
+    fn has_forgotten(&self, zxid: i64) -> bool {
+        self.journal.is_none()
+            && zxid > self.tree.zxid()
+            && zxid < clock::first_zxid(clock::unix_ms().saturating_add(MAX_CLOCK_STEP_MS))
     }
 
     fn open_session(&mut self, timeout_ms: i32) -> (i64, Bytes) {
