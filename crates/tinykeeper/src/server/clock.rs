@@ -33,7 +33,7 @@ pub(super) async fn next_millisecond() {
 ///
 /// The bound is the number of milliseconds since 2020, with room for four million transactions in each. No server writes
 /// faster than that, so even a server that lost its data starts above every id it ever issued, and fencing tokens never
-/// decrease. Valid until 2089.
+/// decrease, unless the clock was set back. Valid until 2089.
 pub(super) fn first_zxid(unix_ms: i64) -> i64 {
     (unix_ms - EPOCH_2020_MS).clamp(0, (1 << 41) - 1) << 22
 }

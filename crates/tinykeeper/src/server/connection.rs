@@ -1,10 +1,11 @@
 //! One connection: reads requests and passes them to the core, takes replies from the outbox and writes them.
 //!
 //! While the peer does not accept output, its requests are not read: a client that only sends is slowed down instead of
-//! filling memory with replies. The task ends, and tells the core, when the peer closes the connection, sends invalid data, or
+//! filling memory with replies. Requests are not read either while the [`RequestBudget`] has no room for those that were read
+//! before; output is still sent then, because processed requests make room. The task ends, and tells the core, when the peer closes the connection, sends invalid data, or
 //! is aborted. It ends by itself when the core drops its outbox and everything queued there is sent.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
@@ -14,10 +15,11 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{mpsc, oneshot},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::{
+    budget::{RequestBudget, RequestPermit},
     clock,
     config::Config,
     core::{ConnectionId, Inbound},
@@ -56,12 +58,13 @@ pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
     core: mpsc::Sender<Inbound>,
+    budget: RequestBudget,
     config: Arc<Config>,
 ) {
     let _ = socket.set_nodelay(true);
     let (reader, writer) = socket.into_split();
     let mut connection =
-        Connection { id, peer, reader, writer, input: BytesMut::new(), core, config };
+        Connection { id, peer, reader, writer, input: BytesMut::new(), core, budget, config };
     let reason = match connection.run().await {
         Err(reason) => reason,
         Ok(never) => match never {},
@@ -88,6 +91,7 @@ struct Connection {
     writer: OwnedWriteHalf,
     input: BytesMut,
     core: mpsc::Sender<Inbound>,
+    budget: RequestBudget,
     config: Arc<Config>,
 }
 
@@ -111,17 +115,10 @@ impl Connection {
         self.core.send(connect).await.map_err(|_| CloseReason::ServerClosed)?;
         let mut output = Vec::new();
         loop {
-            self.forward_requests().await?;
+            self.forward_requests(&mut output, &mut receiver).await?;
             tokio::select! {
                 biased;
-                next = receiver.next(&mut output) => match next {
-                    NextOutput::Bytes => self.send(&mut output, &receiver).await?,
-                    NextOutput::Aborted => return Err(CloseReason::Aborted),
-                    NextOutput::Closed => {
-                        self.close_gracefully().await;
-                        return Err(CloseReason::ServerClosed);
-                    }
-                },
+                next = receiver.next(&mut output) => self.handle_output(next, &mut output, &receiver).await?,
                 read = read(&mut self.reader, &mut self.input) => read?,
             }
         }
@@ -170,10 +167,16 @@ impl Connection {
         }
     }
 
-    /// Passes every complete request that has arrived to the core, in one message.
-    async fn forward_requests(&mut self) -> Result<(), CloseReason> {
+    /// Passes every complete request that has arrived to the core, in one message, once the budget has room for it.
+    async fn forward_requests(
+        &mut self,
+        output: &mut Vec<Bytes>,
+        receiver: &mut OutboxReceiver,
+    ) -> Result<(), CloseReason> {
         let mut requests = Vec::new();
+        let mut bytes = 0;
         while let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
+            bytes += frame.len();
             let mut reader = Reader::new(frame);
             let header = RequestHeader::decode(&mut reader)?;
             requests.push((header.xid, Request::decode(header.op, &mut reader)?));
@@ -182,8 +185,58 @@ impl Connection {
             return Ok(());
         }
         let arrived = clock::now();
-        let inbound = Inbound::Requests { connection: self.id, requests, arrived };
+        let permit = if let Some(permit) = self.budget.try_acquire(bytes) {
+            permit
+        } else {
+            // The request keeps its session alive, although it is not processed yet.
+            self.forward(Vec::new(), arrived, None).await?;
+            self.wait_for_room(bytes, output, receiver).await?
+        };
+        self.forward(requests, arrived, Some(permit)).await
+    }
+
+    async fn forward(
+        &self,
+        requests: Vec<(i32, Request)>,
+        arrived: Instant,
+        permit: Option<RequestPermit>,
+    ) -> Result<(), CloseReason> {
+        let inbound = Inbound::Requests { connection: self.id, requests, arrived, permit };
         self.core.send(inbound).await.map_err(|_| CloseReason::ServerClosed)
+    }
+
+    /// Waits until the budget has room, and sends output meanwhile: earlier requests of this connection may be waiting until
+    /// the peer has read its replies.
+    async fn wait_for_room(
+        &mut self,
+        bytes: usize,
+        output: &mut Vec<Bytes>,
+        receiver: &mut OutboxReceiver,
+    ) -> Result<RequestPermit, CloseReason> {
+        let mut permit = pin!(self.budget.acquire(bytes));
+        loop {
+            tokio::select! {
+                biased;
+                permit = &mut permit => return Ok(permit),
+                next = receiver.next(output) => self.handle_output(next, output, receiver).await?,
+            }
+        }
+    }
+
+    async fn handle_output(
+        &mut self,
+        next: NextOutput,
+        output: &mut Vec<Bytes>,
+        receiver: &OutboxReceiver,
+    ) -> Result<(), CloseReason> {
+        match next {
+            NextOutput::Bytes => self.send(output, receiver).await,
+            NextOutput::Aborted => Err(CloseReason::Aborted),
+            NextOutput::Closed => {
+                self.close_gracefully().await;
+                Err(CloseReason::ServerClosed)
+            }
+        }
     }
 
     async fn send(

@@ -15,7 +15,9 @@ use tokio::{
 };
 
 use super::{
-    auth, clock,
+    auth,
+    budget::RequestPermit,
+    clock,
     config::Config,
     expiry::Expiry,
     four_letter::{Command, ConnectionStatus, Counters, ServerStatus},
@@ -46,8 +48,10 @@ pub(super) enum Inbound {
     },
     Requests {
         connection: ConnectionId,
+        /// Empty if a request waits for the budget and only keeps its session alive.
         requests: Vec<(i32, Request)>,
         arrived: Instant,
+        permit: Option<RequestPermit>,
     },
     /// A backlogged connection has sent some of its output.
     OutboxDrained {
@@ -65,6 +69,11 @@ pub(super) enum Inbound {
 
 /// Maximum number of messages in one turn of the loop, so that replies are sent while more requests arrive.
 const MAX_TURN: usize = 256;
+/// Bytes of records and output after which a turn of the loop ends.
+const MAX_TURN_BYTES: usize = 1 << 20;
+
+/// By how much a clock may have been set back. It is limited, so that no client can use up the transaction ids.
+const MAX_CLOCK_STEP_MS: i64 = 366 * 24 * 3_600_000;
 
 pub(super) struct Core {
     config: Arc<Config>,
@@ -80,6 +89,8 @@ pub(super) struct Core {
     with_output: BTreeSet<ConnectionId>,
     /// The records and output of this turn.
     batch: Batch,
+    /// Bytes of the records and the output of this turn, including output that is not in the batch yet.
+    turn_bytes: usize,
     /// Number of transactions since the last snapshot.
     since_snapshot: u64,
     /// Number of messages that waited when this turn began.
@@ -93,9 +104,15 @@ struct Connection {
     outbox: Outbox,
     buffer: BytesMut,
     /// Requests not processed yet: they wait while the peer leaves too many bytes unread.
-    pending: VecDeque<(i32, Request)>,
+    pending: VecDeque<PendingRequest>,
     received: u64,
     sent: u64,
+}
+
+struct PendingRequest {
+    xid: i32,
+    request: Request,
+    _permit: Option<RequestPermit>,
 }
 
 impl Core {
@@ -126,6 +143,7 @@ impl Core {
             counters: Counters::default(),
             with_output: BTreeSet::new(),
             batch: Batch::default(),
+            turn_bytes: 0,
             since_snapshot,
             outstanding: 0,
         }
@@ -143,17 +161,19 @@ impl Core {
         let mut messages = Vec::with_capacity(MAX_TURN);
         loop {
             let next_check = self.expiry.next_check();
+            let mut expire_at = None;
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = journal_failed(self.journal.as_ref()) => break,
                 () = async { sleep_until(next_check.expect("guarded")).await }, if next_check.is_some() => {
                     // Requests that arrived while the core was blocked, for example by a slow disk, keep their session alive.
+                    // Requests that arrive from now on are not seen, so only sessions that ended before now expire.
+                    expire_at = Some(clock::now());
                     for _ in 0..inbox.len() {
                         let Ok(inbound) = inbox.try_recv() else { break };
-                        self.handle(inbound);
+                        messages.push(inbound);
                     }
-                    self.expire();
                 }
                 _ = sweep.tick() => self.sweep(),
                 count = inbox.recv_many(&mut messages, MAX_TURN) => {
@@ -161,10 +181,13 @@ impl Core {
                         break;
                     }
                     self.outstanding = inbox.len();
-                    for inbound in messages.drain(..) {
-                        self.handle(inbound);
-                    }
                 }
+            }
+            if !self.handle_all(&mut messages).await {
+                break;
+            }
+            if let Some(now) = expire_at {
+                self.expire(now);
             }
             if !self.finish_turn().await {
                 break;
@@ -178,12 +201,23 @@ impl Core {
         }
     }
 
+    /// Handles messages in order, in several turns if there is much to write; `false` if the journal has failed.
+    async fn handle_all(&mut self, messages: &mut Vec<Inbound>) -> bool {
+        for inbound in messages.drain(..) {
+            self.handle(inbound);
+            if self.turn_bytes >= MAX_TURN_BYTES && !self.finish_turn().await {
+                return false;
+            }
+        }
+        true
+    }
+
     fn handle(&mut self, inbound: Inbound) {
         match inbound {
             Inbound::Connect { connection, peer, request, outbox } => {
                 self.connect(connection, peer, &request, outbox);
             }
-            Inbound::Requests { connection, requests, arrived } => {
+            Inbound::Requests { connection, requests, arrived, permit } => {
                 self.counters.received += requests.len() as u64;
                 if let Some(state) = self.connections.get_mut(&connection) {
                     state.received += requests.len() as u64;
@@ -191,8 +225,16 @@ impl Core {
                         self.expiry.touch(session, arrived);
                     }
                 }
+                if requests.is_empty() {
+                    return;
+                }
                 let count = requests.len() as u64;
-                self.process_requests(connection, requests);
+                if let Some(connection) = self.connections.get_mut(&connection) {
+                    connection.pending.extend(requests.into_iter().map(|(xid, request)| {
+                        PendingRequest { xid, request, _permit: permit.clone() }
+                    }));
+                }
+                self.process_requests(connection);
                 let latency = clock::now().saturating_duration_since(arrived);
                 self.counters.replied += count;
                 self.counters.latency_sum += latency * count as u32;
@@ -200,7 +242,7 @@ impl Core {
                 let least = self.counters.latency_min.unwrap_or(latency);
                 self.counters.latency_min = Some(least.min(latency));
             }
-            Inbound::OutboxDrained { connection } => self.process_requests(connection, Vec::new()),
+            Inbound::OutboxDrained { connection } => self.process_requests(connection),
             Inbound::Disconnected { connection } => self.remove_connection(connection),
             Inbound::Command { command, reply } => {
                 let _ = reply.send(self.status().reply(command));
@@ -215,6 +257,10 @@ impl Core {
         request: &ConnectRequest,
         outbox: Outbox,
     ) {
+        if self.has_forgotten(request.last_zxid_seen) {
+            tracing::warn!(%peer, "transaction ids continue after the client's last one: was the clock set back?");
+            self.tree.raise_zxid(request.last_zxid_seen);
+        }
         if request.last_zxid_seen > self.tree.zxid() {
             let (client_zxid, zxid) = (request.last_zxid_seen, self.tree.zxid());
             tracing::warn!(
@@ -278,6 +324,17 @@ impl Core {
         }
     }
 
+    /// Whether an earlier start of this server may have issued this id, which is above the current one.
+    ///
+    /// A server without data does not know which ids it issued before it started. Its first id derives from the clock, which is
+    /// too small if the clock was set back. A client's last id is the only memory then, and refusing the client would lock it
+    /// out until the clock has caught up. A server with data knows its ids: a client ahead of it has seen data that is lost.
+    fn has_forgotten(&self, zxid: i64) -> bool {
+        self.journal.is_none()
+            && zxid > self.tree.zxid()
+            && zxid < clock::first_zxid(clock::unix_ms().saturating_add(MAX_CLOCK_STEP_MS))
+    }
+
     fn open_session(&mut self, timeout_ms: i32) -> (i64, Bytes) {
         let session = self.next_session;
         self.next_session += 1;
@@ -305,16 +362,13 @@ impl Core {
 
     /// Processes pending requests in order until the peer leaves too many bytes unread. This slows the peer down instead of
     /// filling memory with replies.
-    fn process_requests(&mut self, id: ConnectionId, requests: Vec<(i32, Request)>) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.pending.extend(requests);
-        }
+    fn process_requests(&mut self, id: ConnectionId) {
         while let Some(connection) = self.connections.get_mut(&id)
             && !connection.pending.is_empty()
             && !connection.outbox.is_backlogged(connection.buffer.len())
-            && let Some((xid, request)) = connection.pending.pop_front()
+            && let Some(pending) = connection.pending.pop_front()
         {
-            self.process_request(id, xid, &request);
+            self.process_request(id, pending.xid, &pending.request);
         }
     }
 
@@ -375,12 +429,14 @@ impl Core {
             return;
         };
         let code = response.err().copied().unwrap_or(Code::OK);
+        let buffered = connection.buffer.len();
         frame::write(&mut connection.buffer, |out| {
             ReplyHeader { xid, zxid, code }.encode(out);
             if let Ok(response) = response {
                 response.encode(out);
             }
         });
+        self.turn_bytes += connection.buffer.len() - buffered;
         connection.sent += 1;
         self.counters.sent += 1;
         self.with_output.insert(id);
@@ -392,6 +448,7 @@ impl Core {
         if let Some(transaction) = written.transaction.filter(|_| self.journal.is_some()) {
             let mut bytes = BytesMut::with_capacity(128);
             transaction.encode(&mut bytes);
+            self.turn_bytes += bytes.len();
             self.batch.records.push((transaction.zxid, bytes.freeze()));
             self.since_snapshot += 1;
         }
@@ -415,18 +472,20 @@ impl Core {
                 state: KeeperState::SYNC_CONNECTED,
                 path: notification.path.to_string(),
             };
+            let buffered = connection.buffer.len();
             frame::write(&mut connection.buffer, |out| {
                 ReplyHeader { xid: xid::NOTIFICATION, zxid, code: Code::OK }.encode(out);
                 event.encode(out);
             });
+            self.turn_bytes += connection.buffer.len() - buffered;
             connection.sent += 1;
             self.counters.sent += 1;
             self.with_output.insert(id);
         }
     }
 
-    fn expire(&mut self) {
-        for session in self.expiry.expired(clock::now()) {
+    fn expire(&mut self, now: Instant) {
+        for session in self.expiry.expired(now) {
             tracing::info!(session = format_args!("{session:#x}"), "session expired");
             let written = self.tree.close_session(session, clock::unix_ms());
             self.record(written);
@@ -487,13 +546,14 @@ impl Core {
             self.flush(id);
         }
         let mut batch = std::mem::take(&mut self.batch);
+        self.turn_bytes = 0;
         let Some(journal) = &self.journal else {
             batch.deliver();
             return true;
         };
         if self.since_snapshot >= self.config.snapshot_every {
             self.since_snapshot = 0;
-            batch.snapshot = Some((self.tree.zxid(), self.tree.to_snapshot()));
+            batch.snapshot = Some((self.tree.zxid(), self.tree.freeze()));
         }
         batch.is_empty() || journal.write(batch).await
     }
@@ -555,7 +615,8 @@ mod tests {
 
         tokio::time::advance(Duration::from_secs(10)).await;
         let requests = vec![(xid::PING, Request::Ping)];
-        let ping = Inbound::Requests { connection: 1, requests, arrived: clock::now() };
+        let ping =
+            Inbound::Requests { connection: 1, requests, arrived: clock::now(), permit: None };
         sender.send(ping).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(core.run(inbox, stopped));

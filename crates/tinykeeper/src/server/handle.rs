@@ -33,7 +33,7 @@ pub enum ServerError {
     /// A record of the log does not fit the tree.
     #[error("cannot replay transaction {zxid:#x}: {reason}")]
     Replay { zxid: i64, reason: String },
-    /// A thread could not be started, or a task of the server panicked.
+    /// A thread could not be started, or a task or thread of the server panicked.
     #[error("internal error of the server")]
     Internal(#[source] io::Error),
 }
@@ -73,21 +73,19 @@ impl Server {
         self.address
     }
 
-    /// Waits until the server stops by itself, which happens only if the disk fails.
+    /// Waits until the server stops by itself, which happens only if the disk fails or a task or thread of the server panics.
     pub async fn wait(&mut self) -> Result<(), ServerError> {
-        match self.tasks.join_next().await {
-            Some(result) => flatten(result),
-            None => Ok(()),
+        // If one task fails, the other one ends without an error, and may end first.
+        while let Some(result) = self.tasks.join_next().await {
+            flatten(result)?;
         }
+        Ok(())
     }
 
     /// Stops the server: it accepts no more connections, writes everything received to disk, then closes the sockets.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
         self.stop.send_replace(true);
-        while let Some(result) = self.tasks.join_next().await {
-            flatten(result)?;
-        }
-        Ok(())
+        self.wait().await
     }
 }
 
@@ -95,5 +93,26 @@ fn flatten(result: Result<Result<(), store::Error>, JoinError>) -> Result<(), Se
     match result {
         Ok(result) => Ok(result?),
         Err(panic) => Err(ServerError::Internal(io::Error::other(panic))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn failure_is_reported_although_another_task_ended_before() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { Ok(()) });
+        tasks.spawn(async {
+            tokio::task::yield_now().await;
+            panic!("boom");
+        });
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut server = Server { address, stop: watch::channel(false).0, tasks };
+
+        let result = server.wait().await;
+
+        assert!(matches!(result, Err(ServerError::Internal(_))), "{result:?}");
     }
 }

@@ -14,14 +14,23 @@
 //! writes and reads as well as notifications pass through the [`journal`], which writes all waiting batches with one fsync.
 //! Without a data directory there is no journal, and the core sends directly.
 //!
+//! *Snapshots.* The core only freezes the tree, which copies references to its nodes; a thread beside the journal encodes and
+//! writes it. A node that changes meanwhile is copied first.
+//!
 //! *Sessions* are part of the tree; [`expiry`] decides when they end. After a restart every session has its full timeout to
 //! reconnect.
+//!
+//! *Memory.* What waits is limited in bytes, so clients that write faster than the disk wait, and the server neither grows nor
+//! stops: requests that the core has not processed ([`budget`], 8 MiB and 64 KiB more for each connection), a turn of the core
+//! (1 MiB and one message more), batches that wait for the disk (8 MiB), one commit (4 MiB), and the output of each connection
+//! ([`Config::max_outbox`]). A connection that waits for the budget is not read.
 //!
 //! *Protection.* The server closes a connection, and logs why, if it sends a frame over the limit or invalid data, does not
 //! complete the handshake, does not read its replies, or exceeds the number of connections or sessions. The server itself
 //! continues.
 
 mod auth;
+mod budget;
 mod clock;
 mod config;
 mod connection;

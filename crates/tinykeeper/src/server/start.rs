@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::{
+    budget::RequestBudget,
     clock,
     config::Config,
     connection,
@@ -44,6 +45,22 @@ pub(super) async fn start(config: Config) -> Result<Server, ServerError> {
             (tree, Some(Journal::start(store).map_err(ServerError::Internal)?), records)
         }
     };
+    let (stop, tasks) = run(listener, address, config, tree, journal, since_snapshot);
+    // Ids derive from the clock, so another server must not start in the same millisecond.
+    clock::next_millisecond().await;
+    tracing::info!(%address, "listening");
+    Ok(Server { address, stop, tasks })
+}
+
+/// Starts the core and the task that accepts connections.
+fn run(
+    listener: TcpListener,
+    address: SocketAddr,
+    config: Config,
+    tree: Tree,
+    journal: Option<Journal>,
+    since_snapshot: u64,
+) -> (watch::Sender<bool>, JoinSet<Result<(), store::Error>>) {
     let config = Arc::new(config);
     let (stop, stopped) = watch::channel(false);
     let (core, inbox) = mpsc::channel(CORE_QUEUE);
@@ -53,10 +70,7 @@ pub(super) async fn start(config: Config) -> Result<Server, ServerError> {
             .run(inbox, stopped.clone()),
     );
     tasks.spawn(accept(listener, core, config, stopped));
-    // Ids derive from the clock, so another server must not start in the same millisecond.
-    clock::next_millisecond().await;
-    tracing::info!(%address, "listening");
-    Ok(Server { address, stop, tasks })
+    (stop, tasks)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
@@ -92,6 +106,7 @@ async fn accept(
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), store::Error> {
     let mut connections = JoinSet::new();
+    let budget = RequestBudget::new();
     let mut next = 0;
     loop {
         let accepted = tokio::select! {
@@ -112,6 +127,7 @@ async fn accept(
                     socket,
                     peer,
                     core.clone(),
+                    budget.for_another_connection(),
                     Arc::clone(&config),
                 ));
             }
@@ -129,4 +145,152 @@ async fn accept(
         tracing::warn!("connections still open at shutdown were dropped");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::{Bytes, BytesMut};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+    use crate::{
+        server::journal::QueuedBatch,
+        wire::{ConnectRequest, Op, Request, RequestHeader, frame, op},
+    };
+
+    const NODE: &str = "/zookeeper/quota";
+
+    /// A server whose disk writes nothing.
+    struct StuckServer {
+        address: SocketAddr,
+        disk: mpsc::Receiver<QueuedBatch>,
+        _stop: watch::Sender<bool>,
+        _tasks: JoinSet<Result<(), store::Error>>,
+    }
+
+    impl StuckServer {
+        fn start() -> Self {
+            let config = Config::in_memory();
+            let listener = listen(config.listen).unwrap();
+            let address = listener.local_addr().unwrap();
+            let (journal, disk) = Journal::stuck();
+            let (stop, tasks) = run(listener, address, config, Tree::new(), Some(journal), 0);
+            Self { address, disk, _stop: stop, _tasks: tasks }
+        }
+
+        /// Completes every write to disk while `future` runs.
+        async fn unblock<T>(&mut self, future: impl Future<Output = T>) -> T {
+            let write = async {
+                while let Some(batch) = self.disk.recv().await {
+                    batch.deliver();
+                }
+            };
+            tokio::select! {
+                () = write => panic!("the server has stopped"),
+                result = timeout(Duration::from_secs(30), future) => result.expect("completes"),
+            }
+        }
+    }
+
+    /// The bytes of a handshake and of these requests.
+    fn encode(requests: impl Iterator<Item = (i32, Request)>) -> Bytes {
+        let connect = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: 0,
+            timeout_ms: 40_000,
+            session_id: 0,
+            password: Bytes::new(),
+            read_only: None,
+        };
+        let mut bytes = BytesMut::new();
+        frame::write(&mut bytes, |out| connect.encode(out));
+        for (op, request) in requests {
+            frame::write(&mut bytes, |out| {
+                RequestHeader { xid: 1, op }.encode(out);
+                request.encode(out);
+            });
+        }
+        bytes.freeze()
+    }
+
+    /// Writes of 1 MB each.
+    fn writes(count: usize) -> impl Iterator<Item = (i32, Request)> {
+        let data = Some(vec![b'x'; 1_000_000].into());
+        let write = Request::Write(Op::SetData { path: NODE.to_owned(), data, version: -1 });
+        std::iter::repeat_n((op::SET_DATA, write), count)
+    }
+
+    fn reads(count: usize) -> impl Iterator<Item = (i32, Request)> {
+        let read = Request::GetData { path: NODE.to_owned(), watch: false };
+        std::iter::repeat_n((op::GET_DATA, read), count)
+    }
+
+    #[tokio::test]
+    async fn writers_wait_while_the_disk_is_stuck() {
+        const WRITERS: usize = 4;
+        let mut server = StuckServer::start();
+        let address = server.address;
+        let bytes = encode(writes(64));
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let mut writers = JoinSet::new();
+
+        for _ in 0..WRITERS {
+            let (bytes, accepted) = (bytes.clone(), Arc::clone(&accepted));
+            writers.spawn(async move {
+                let mut socket = TcpStream::connect(address).await.unwrap();
+                for chunk in bytes.chunks(64 << 10) {
+                    socket.write_all(chunk).await.unwrap();
+                    accepted.fetch_add(chunk.len(), Ordering::Relaxed);
+                }
+                socket
+            });
+        }
+        let mut before = usize::MAX;
+        while before != accepted.load(Ordering::Relaxed) {
+            before = accepted.load(Ordering::Relaxed);
+            sleep(Duration::from_millis(500)).await;
+        }
+
+        // The kernel may buffer ten MiB for each connection. The rest is the server's.
+        let mib = before >> 20;
+        assert!(mib < 80, "the server accepted {mib} MiB");
+        assert_eq!(server.unblock(writers.join_all()).await.len(), WRITERS);
+    }
+
+    #[tokio::test]
+    async fn client_whose_requests_wait_for_the_budget_gets_its_replies() {
+        const READS: usize = 20;
+        const WRITES: usize = 16;
+        let mut server = StuckServer::start();
+        let socket = TcpStream::connect(server.address).await.unwrap();
+        let (mut reader, mut writer) = socket.into_split();
+        // More replies than one connection may have queued, then more requests than the budget allows.
+        let bytes = encode(writes(1).chain(reads(READS)).chain(writes(WRITES)));
+        let mut sending = JoinSet::new();
+        sending.spawn(async move {
+            writer.write_all(&bytes).await.unwrap();
+            writer
+        });
+        sleep(Duration::from_millis(500)).await;
+
+        let replies = server.unblock(async {
+            let (mut replies, mut input) = (0, BytesMut::new());
+            while replies < 1 + 1 + READS + WRITES {
+                assert!(reader.read_buf(&mut input).await.unwrap() > 0, "{replies} replies");
+                while frame::split(&mut input, 2 << 20).unwrap().is_some() {
+                    replies += 1;
+                }
+            }
+            replies
+        });
+
+        assert_eq!(replies.await, 1 + 1 + READS + WRITES);
+        assert_eq!(sending.join_all().await.len(), 1);
+    }
 }

@@ -16,6 +16,7 @@ use super::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_hours(1);
 
 /// A server that grants arbitrarily short session timeouts.
 async fn server() -> Server {
@@ -196,9 +197,10 @@ async fn closing_a_session_deletes_its_ephemerals_at_once() {
 }
 
 #[tokio::test]
-async fn client_ahead_of_the_server_is_refused() {
+async fn client_ahead_of_a_server_with_data_is_refused() {
     let log = Log::capture();
-    let server = server().await;
+    let dir = tempfile::TempDir::new().unwrap();
+    let server = serve(|config| config.data = Some(dir.path().to_owned())).await;
     let mut other = RawClient::connect(server.address()).await;
     let newest = other.request(&create("/a")).await.zxid;
 
@@ -210,6 +212,46 @@ async fn client_ahead_of_the_server_is_refused() {
 
     assert!(abreast.handshake(&request).await.is_some());
     log.wait_for_line(&["refused", "client is ahead of this server"]).await;
+}
+
+#[tokio::test]
+async fn client_ahead_of_a_server_without_data_gets_larger_zxids() {
+    let log = Log::capture();
+    let server = server().await;
+    let mut other = RawClient::connect(server.address()).await;
+    // The client saw a transaction of the server's previous start, when the clock was an hour ahead.
+    let last_zxid_seen = other.request(&create("/a")).await.zxid + zxids_of(HOUR);
+
+    let mut ahead = RawClient::open(server.address()).await;
+    let request = ConnectRequest { last_zxid_seen, ..new_session_request(40 * SECOND) };
+
+    assert!(ahead.handshake(&request).await.is_some());
+    let zxid = ahead.request(&create("/b")).await.zxid;
+    assert!(zxid > last_zxid_seen, "{zxid:#x} after {last_zxid_seen:#x}");
+    log.wait_for_line(&["WARN", "was the clock set back?"]).await;
+}
+
+#[tokio::test]
+async fn client_years_ahead_of_a_server_without_data_is_refused() {
+    let log = Log::capture();
+    let server = server().await;
+    let mut other = RawClient::connect(server.address()).await;
+    let newest = other.request(&create("/a")).await.zxid;
+
+    for last_zxid_seen in [newest + zxids_of(2 * 366 * 24 * HOUR), i64::MAX] {
+        let mut ahead = RawClient::open(server.address()).await;
+        let request = ConnectRequest { last_zxid_seen, ..new_session_request(SECOND) };
+        assert_eq!(ahead.handshake(&request).await, None);
+    }
+
+    log.wait_for_line(&["refused", "client is ahead of this server"]).await;
+    let next = other.request(&create("/b")).await.zxid;
+    assert!(next < newest + zxids_of(HOUR), "{next:#x} after {newest:#x}");
+}
+
+/// By how much the first zxid of a server in memory grows in this time.
+fn zxids_of(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap() << 22
 }
 
 #[tokio::test]
