@@ -8,6 +8,7 @@ use std::{
 use elasticjob::{
     execution::blocking,
     job::{Failover, Job, Misfire, Shard},
+    registry::{Create, ExpectedVersion},
     testing::Cluster,
 };
 
@@ -269,4 +270,82 @@ async fn shard_that_ended_before_its_node_died_does_not_run_again() {
 
     let again: Vec<u32> = started.take().into_iter().map(|attempt| attempt.2).collect();
     assert_eq!(again, stuck, "only what was running runs again");
+}
+
+/// The path of a server's node in the job of these tests.
+fn server_path(address: &str) -> elasticjob::registry::Path {
+    format!("/test/settle/servers/{address}").parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_server_status_is_replaced_and_stops_no_run() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let server = server_path("10.0.0.1");
+
+    // The console of ElasticJob 2.x enables a server this way.
+    cluster.registry().set(&server, "".into(), ExpectedVersion::Any).await.unwrap();
+    cluster.settle().await;
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn instance_that_joins_replaces_the_empty_status_of_its_server() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let first = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    first.stop().await;
+    // An instance of ElasticJob 2.x left it; the next node of this cluster has this address.
+    let server = server_path("10.0.0.2");
+    cluster.registry().create(Create::persistent(&server, "")).await.unwrap();
+
+    let _second = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+    assert_eq!(log.take().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn admin_enables_a_server_with_an_empty_status() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let log = RunLog::default();
+    let node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    node.stop().await;
+    let server = server_path("10.0.0.1");
+    let empty = async || {
+        cluster.registry().set(&server, "".into(), ExpectedVersion::Any).await.unwrap();
+    };
+    let status = async || cluster.registry().get(&server).await.unwrap().unwrap().data;
+
+    empty().await;
+    assert_eq!(cluster.admin().enable_server("10.0.0.1", None).await.unwrap(), ["settle"]);
+    assert_eq!(status().await, "ENABLED");
+
+    empty().await;
+    let switched = cluster.admin().enable(&"settle".parse().unwrap()).await.unwrap();
+    assert_eq!(switched.servers, ["10.0.0.1"]);
+    assert_eq!(status().await, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_server_status_is_a_finding_that_names_the_server() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let log = RunLog::default();
+    let node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    node.stop().await;
+    cluster
+        .registry()
+        .set(&server_path("10.0.0.1"), "".into(), ExpectedVersion::Any)
+        .await
+        .unwrap();
+
+    let explained = cluster.admin().explain(&"settle".parse().unwrap(), None, None).await.unwrap();
+
+    let about_server = explained.findings.iter().find(|one| one.message.contains("empty status"));
+    assert!(about_server.unwrap().message.contains("10.0.0.1"));
 }

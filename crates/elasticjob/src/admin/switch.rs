@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::problem::Problem;
 use crate::{
-    coordination::tree::ShardNode,
+    coordination::{server_status::stored_data, tree::ShardNode},
     job::JobName,
     registry::{Create, Error, ExpectedVersion, Op},
 };
@@ -147,7 +147,7 @@ impl Admin {
             let servers: Vec<String> = servers.map(|server| server.address).collect();
             ops.extend(servers.iter().map(|address| Op::Set {
                 path: tree.server(address),
-                data: status_data(to).into(),
+                data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             }));
             if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
@@ -171,7 +171,7 @@ impl Admin {
             let tree = self.tree(&job)?;
             let set = Op::Set {
                 path: tree.server(address),
-                data: status_data(to).into(),
+                data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             };
             let ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
@@ -181,14 +181,6 @@ impl Admin {
             }
         }
         Ok(switched)
-    }
-}
-
-/// The data of a server's node.
-fn status_data(status: ServerStatus) -> &'static str {
-    match status {
-        ServerStatus::Enabled => "ENABLED",
-        ServerStatus::Disabled => "DISABLED",
     }
 }
 

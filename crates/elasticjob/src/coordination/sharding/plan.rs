@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     coordination::{
+        server_status::StoredStatus,
         tree::ShardNode,
         view::{CachedNode, View},
     },
@@ -41,7 +42,7 @@ pub fn available_instances(view: &View) -> Option<Vec<Candidate>> {
         let Some((server, _)) = id.split_once("@-@") else { continue };
         let is_enabled = match view.servers.get(server) {
             Some(CachedNode::Dirty) => return None,
-            Some(status) => status.text() == Some("ENABLED"),
+            Some(status) => StoredStatus::of(status) == Some(StoredStatus::Enabled),
             None => false,
         };
         if is_enabled {
