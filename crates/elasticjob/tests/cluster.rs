@@ -349,3 +349,27 @@ async fn empty_server_status_is_a_finding_that_names_the_server() {
     let about_server = explained.findings.iter().find(|one| one.message.contains("empty status"));
     assert!(about_server.unwrap().message.contains("10.0.0.1"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_newer_version_survive_a_run() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    let page = "/test~ledger/settle/0".parse().unwrap();
+    // An instance of a newer version ran shard 0 last.
+    let newer = r#"{"v":2,"state":"DONE","attempt":1,"dueAt":"2026-11-15T02:00:00Z","run":"settle/1794708000000","owner":"10.0.0.9@-@1-a","floor":"2026-11-15T01:00:00Z"}"#;
+    cluster.registry().set(&page, newer.into(), ExpectedVersion::Any).await.unwrap();
+    log.take();
+
+    cluster.advance_to("2026-11-16T12:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    let stored = cluster.registry().get(&page).await.unwrap().unwrap().data;
+    let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(
+        (&stored["dueAt"], &stored["state"]),
+        (&"2026-11-16T02:00:00Z".into(), &"DONE".into())
+    );
+    assert_eq!(stored["floor"], "2026-11-15T01:00:00Z");
+}
