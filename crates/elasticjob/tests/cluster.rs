@@ -6,8 +6,9 @@ use std::{
 };
 
 use elasticjob::{
-    execution::blocking,
-    job::{Failover, Job, Misfire, Shard},
+    execution::{Listener, blocking},
+    job::{Failover, Job, JobName, Misfire, Shard},
+    node::NodeJob,
     registry::{Create, ExpectedVersion},
     testing::Cluster,
 };
@@ -372,4 +373,77 @@ async fn keys_of_a_newer_version_survive_a_run() {
         (&"2026-11-16T02:00:00Z".into(), &"DONE".into())
     );
     assert_eq!(stored["floor"], "2026-11-15T01:00:00Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_ledger_page_stops_only_its_shard() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    assert_eq!(log.take().len(), 3);
+    let page = "/test~ledger/settle/1".parse().unwrap();
+    let asleep = r#"{"state":"ASLEEP"}"#;
+    cluster.registry().set(&page, asleep.into(), ExpectedVersion::Any).await.unwrap();
+
+    let items = |log: &RunLog| log.take().into_iter().map(|attempt| attempt.2).collect::<Vec<_>>();
+    cluster.advance_to("2026-11-16T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 2], "the page is read because the claim is refused");
+    cluster.advance_to("2026-11-17T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 2], "the page is known to be unreadable");
+
+    let job = "settle".parse().unwrap();
+    let explained = cluster.admin().explain(&job, Some(1), None).await.unwrap();
+    let hints = explained.findings.iter().filter_map(|one| one.hint.as_deref());
+    assert!(hints.into_iter().any(|hint| hint == "elasticjob shard reset settle 1"));
+    assert!(cluster.admin().reset_shard(&job, 1).await.unwrap());
+    assert!(!cluster.admin().reset_shard(&job, 1).await.unwrap(), "it can be read");
+    cluster.advance_to("2026-11-18T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 1, 2]);
+}
+
+/// Counts missed fires.
+#[derive(Clone, Default)]
+struct MissedFires(Arc<Mutex<usize>>);
+
+impl Listener for MissedFires {
+    fn missed(&self, _: &JobName, fires: usize) {
+        *self.0.lock().unwrap() += fires;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_of_an_unreadable_shard_counts_as_missed() {
+    let (log, missed) = (RunLog::default(), MissedFires::default());
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let job = NodeJob::code(nightly(), log.handler()).listener(Arc::new(missed.clone()));
+    let _node = cluster.node(|node| node.with(job)).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    assert_eq!(*missed.0.lock().unwrap(), 0);
+    let page = "/test~ledger/settle/1".parse().unwrap();
+    cluster.registry().set(&page, "not a page".into(), ExpectedVersion::Any).await.unwrap();
+
+    cluster.advance_to("2026-11-17T12:00:00Z").await;
+
+    assert_eq!(*missed.0.lock().unwrap(), 2, "two nights");
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_of_a_shard_that_runs_is_not_reset() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let handler = |_: Shard| async {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Ok::<(), std::io::Error>(())
+    };
+    let node = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
+    cluster.advance_to("2026-11-15T02:00:01Z").await;
+    let (job, page) = ("settle".parse().unwrap(), "/test~ledger/settle/1".parse().unwrap());
+    cluster.registry().set(&page, "not a page".into(), ExpectedVersion::Any).await.unwrap();
+
+    let refused = cluster.admin().reset_shard(&job, 1).await.unwrap_err();
+    assert!(refused.to_string().contains("is running on 10.0.0.1"), "{refused}");
+
+    drop(node);
+    cluster.advance_to("2026-11-15T03:00:00Z").await;
+    assert!(cluster.admin().reset_shard(&job, 1).await.unwrap(), "its instance is dead");
 }
