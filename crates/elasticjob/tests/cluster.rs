@@ -6,8 +6,10 @@ use std::{
 };
 
 use elasticjob::{
-    execution::blocking,
-    job::{Failover, Job, Misfire, Shard},
+    execution::{Listener, blocking},
+    job::{Failover, Job, JobName, Misfire, Shard},
+    node::NodeJob,
+    registry::{Create, ExpectedVersion},
     testing::Cluster,
 };
 
@@ -269,4 +271,179 @@ async fn shard_that_ended_before_its_node_died_does_not_run_again() {
 
     let again: Vec<u32> = started.take().into_iter().map(|attempt| attempt.2).collect();
     assert_eq!(again, stuck, "only what was running runs again");
+}
+
+/// The path of a server's node in the job of these tests.
+fn server_path(address: &str) -> elasticjob::registry::Path {
+    format!("/test/settle/servers/{address}").parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_server_status_is_replaced_and_stops_no_run() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let server = server_path("10.0.0.1");
+
+    // The console of ElasticJob 2.x enables a server this way.
+    cluster.registry().set(&server, "".into(), ExpectedVersion::Any).await.unwrap();
+    cluster.settle().await;
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn instance_that_joins_replaces_the_empty_status_of_its_server() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let first = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    first.stop().await;
+    // An instance of ElasticJob 2.x left it; the next node of this cluster has this address.
+    let server = server_path("10.0.0.2");
+    cluster.registry().create(Create::persistent(&server, "")).await.unwrap();
+
+    let _second = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+    assert_eq!(log.take().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn admin_enables_a_server_with_an_empty_status() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let log = RunLog::default();
+    let node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    node.stop().await;
+    let server = server_path("10.0.0.1");
+    let empty = async || {
+        cluster.registry().set(&server, "".into(), ExpectedVersion::Any).await.unwrap();
+    };
+    let status = async || cluster.registry().get(&server).await.unwrap().unwrap().data;
+
+    empty().await;
+    assert_eq!(cluster.admin().enable_server("10.0.0.1", None).await.unwrap(), ["settle"]);
+    assert_eq!(status().await, "ENABLED");
+
+    empty().await;
+    let switched = cluster.admin().enable(&"settle".parse().unwrap()).await.unwrap();
+    assert_eq!(switched.servers, ["10.0.0.1"]);
+    assert_eq!(status().await, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_server_status_is_a_finding_that_names_the_server() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let log = RunLog::default();
+    let node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    node.stop().await;
+    cluster
+        .registry()
+        .set(&server_path("10.0.0.1"), "".into(), ExpectedVersion::Any)
+        .await
+        .unwrap();
+
+    let explained = cluster.admin().explain(&"settle".parse().unwrap(), None, None).await.unwrap();
+
+    let about_server = explained.findings.iter().find(|one| one.message.contains("empty status"));
+    assert!(about_server.unwrap().message.contains("10.0.0.1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_newer_version_survive_a_run() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    let page = "/test~ledger/settle/0".parse().unwrap();
+    // An instance of a newer version ran shard 0 last.
+    let newer = r#"{"v":2,"state":"DONE","attempt":1,"dueAt":"2026-11-15T02:00:00Z","run":"settle/1794708000000","owner":"10.0.0.9@-@1-a","floor":"2026-11-15T01:00:00Z"}"#;
+    cluster.registry().set(&page, newer.into(), ExpectedVersion::Any).await.unwrap();
+    log.take();
+
+    cluster.advance_to("2026-11-16T12:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    let stored = cluster.registry().get(&page).await.unwrap().unwrap().data;
+    let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(
+        (&stored["dueAt"], &stored["state"]),
+        (&"2026-11-16T02:00:00Z".into(), &"DONE".into())
+    );
+    assert_eq!(stored["floor"], "2026-11-15T01:00:00Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreadable_ledger_page_stops_only_its_shard() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    assert_eq!(log.take().len(), 3);
+    let page = "/test~ledger/settle/1".parse().unwrap();
+    let asleep = r#"{"state":"ASLEEP"}"#;
+    cluster.registry().set(&page, asleep.into(), ExpectedVersion::Any).await.unwrap();
+
+    let items = |log: &RunLog| log.take().into_iter().map(|attempt| attempt.2).collect::<Vec<_>>();
+    cluster.advance_to("2026-11-16T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 2], "the page is read because the claim is refused");
+    cluster.advance_to("2026-11-17T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 2], "the page is known to be unreadable");
+
+    let job = "settle".parse().unwrap();
+    let explained = cluster.admin().explain(&job, Some(1), None).await.unwrap();
+    let hints = explained.findings.iter().filter_map(|one| one.hint.as_deref());
+    assert!(hints.into_iter().any(|hint| hint == "elasticjob shard reset settle 1"));
+    assert!(cluster.admin().reset_shard(&job, 1).await.unwrap());
+    assert!(!cluster.admin().reset_shard(&job, 1).await.unwrap(), "it can be read");
+    cluster.advance_to("2026-11-18T12:00:00Z").await;
+    assert_eq!(items(&log), [0, 1, 2]);
+}
+
+/// Counts missed fires.
+#[derive(Clone, Default)]
+struct MissedFires(Arc<Mutex<usize>>);
+
+impl Listener for MissedFires {
+    fn missed(&self, _: &JobName, fires: usize) {
+        *self.0.lock().unwrap() += fires;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_of_an_unreadable_shard_counts_as_missed() {
+    let (log, missed) = (RunLog::default(), MissedFires::default());
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let job = NodeJob::code(nightly(), log.handler()).listener(Arc::new(missed.clone()));
+    let _node = cluster.node(|node| node.with(job)).await.unwrap();
+    cluster.advance_to("2026-11-15T12:00:00Z").await;
+    assert_eq!(*missed.0.lock().unwrap(), 0);
+    let page = "/test~ledger/settle/1".parse().unwrap();
+    cluster.registry().set(&page, "not a page".into(), ExpectedVersion::Any).await.unwrap();
+
+    cluster.advance_to("2026-11-17T12:00:00Z").await;
+
+    assert_eq!(*missed.0.lock().unwrap(), 2, "two nights");
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_of_a_shard_that_runs_is_not_reset() {
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let handler = |_: Shard| async {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        Ok::<(), std::io::Error>(())
+    };
+    let node = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
+    cluster.advance_to("2026-11-15T02:00:01Z").await;
+    let (job, page) = ("settle".parse().unwrap(), "/test~ledger/settle/1".parse().unwrap());
+    cluster.registry().set(&page, "not a page".into(), ExpectedVersion::Any).await.unwrap();
+
+    let refused = cluster.admin().reset_shard(&job, 1).await.unwrap_err();
+    assert!(refused.to_string().contains("is running on 10.0.0.1"), "{refused}");
+
+    drop(node);
+    cluster.advance_to("2026-11-15T03:00:00Z").await;
+    assert!(cluster.admin().reset_shard(&job, 1).await.unwrap(), "its instance is dead");
 }

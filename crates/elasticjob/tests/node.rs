@@ -9,7 +9,7 @@ use std::{
 use elasticjob::{
     job::{Job, Misfire, Shard},
     node::{Node, NodeError, NodeJob, RunningNode},
-    registry::{Registry, SessionState, memory::MemoryServer},
+    registry::{Create, ExpectedVersion, Registry, SessionState, memory::MemoryServer},
     runtime::{CancelReason, SystemClock},
 };
 use tokio::sync::mpsc;
@@ -305,4 +305,32 @@ async fn invalid_url_is_reported_when_the_node_starts() {
         Node::join("zookeeper://127.0.0.1:2181/shop?colour=red").start().await.err().unwrap();
 
     assert!(matches!(error, NodeError::Url(_)) && error.to_string().contains("colour"), "{error}");
+}
+
+/// On two threads: an instance that retries without a pause would keep the test itself from running.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn foreign_node_below_a_removed_shard_stops_no_other_shard() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let node = start_reporting_node(&server, job(3), 1, sender).await;
+    next(&mut receiver).await;
+    let observer = registry(&server).await;
+    let foreign = "/shop/settle/sharding/2/note".parse().unwrap();
+    observer.create(Create::persistent(&foreign, "of another program")).await.unwrap();
+    let below = "/shop/settle/sharding/2/note/below".parse().unwrap();
+    observer.create(Create::persistent(&below, "")).await.unwrap();
+
+    let config = "/shop/settle/config".parse().unwrap();
+    observer.set(&config, job(2).to_yaml().into(), ExpectedVersion::Any).await.unwrap();
+    let ran = loop {
+        let (_, shard) = next(&mut receiver).await;
+        if shard.total.get() == 2 {
+            break shard;
+        }
+    };
+
+    assert!(ran.item < 2);
+    let removed = "/shop/settle/sharding/2".parse().unwrap();
+    assert_eq!(observer.exists(&removed).await.unwrap(), None, "deleted with all nodes below it");
+    node.stop().await;
 }

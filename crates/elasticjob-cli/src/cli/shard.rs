@@ -26,6 +26,8 @@ pub(super) enum Shard {
     Enable(ShardArgs),
     /// Disables a shard
     Disable(ShardArgs),
+    /// Replaces an unreadable ledger page of a shard, so that the shard runs at its next fire
+    Reset(ShardArgs),
     /// Computes a shard assignment as the leader would, without a registry
     Plan(Plan),
 }
@@ -71,6 +73,7 @@ impl Shard {
             Self::List(list) => list.run(global),
             Self::Enable(args) => args.switch(global, true),
             Self::Disable(args) => args.switch(global, false),
+            Self::Reset(args) => args.reset(global),
             Self::Plan(plan) => plan.run(global),
         }
     }
@@ -120,6 +123,26 @@ impl ShardArgs {
                 global.output,
                 &format!("shard {shard} of job {job} is{before} {word}"),
                 &json!({ "jobName": job.as_str(), "item": shard, "disabled": !enable, "isChanged": is_changed }),
+            )
+        })
+    }
+}
+
+impl ShardArgs {
+    fn reset(&self, global: &Global) -> Result<(), Error> {
+        let Self { job, shard } = self;
+        Connection::with(global, None, async |connection| {
+            let answer = connection.admin.reset_shard(job, *shard).await;
+            let is_changed = connection.or_suggest(job, answer).await?;
+            let message = if is_changed {
+                format!("shard {shard} of job {job} is reset: it runs at its next fire")
+            } else {
+                format!("shard {shard} of job {job} needs no reset: its ledger page can be read")
+            };
+            output::done(
+                global.output,
+                &message,
+                &json!({ "jobName": job.as_str(), "item": shard, "isChanged": is_changed }),
             )
         })
     }

@@ -38,4 +38,5 @@ fn statuses_keep_the_spelling_of_java() {
 
     assert_eq!(ServerStatus::read(b"DISABLED"), ServerStatus::Disabled);
     assert_eq!(ServerStatus::read(b"ENABLED"), ServerStatus::Enabled);
+    assert_eq!(ServerStatus::read(b""), ServerStatus::Disabled);
 }

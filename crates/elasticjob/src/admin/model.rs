@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::{
-    coordination::ledger::LedgerState,
+    coordination::{ledger::LedgerState, server_status::StoredStatus},
     job::{InstanceId, Job},
     registry::Version,
 };
@@ -51,9 +51,12 @@ pub enum ServerStatus {
 }
 
 impl ServerStatus {
-    /// Parses the data of a node `servers/{address}` as the console of Java ElasticJob does: everything but `DISABLED` is enabled.
+    /// Whether instances on a server with this data run the job. With an empty status, which ElasticJob 2.x writes, they do not.
     pub(super) fn read(data: &[u8]) -> Self {
-        if data.eq_ignore_ascii_case(b"DISABLED") { Self::Disabled } else { Self::Enabled }
+        match StoredStatus::read(data) {
+            StoredStatus::Enabled => Self::Enabled,
+            StoredStatus::Disabled | StoredStatus::Empty => Self::Disabled,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
         tree::{JobTree, ShardNode, processes_path},
     },
     job::{self, Job, JobName, UnreadableDocument, server_of},
-    registry::{Error, Node, Path, Registry},
+    registry::{Error, Node, Path, Registry, Version},
     schedule::Zone,
 };
 
@@ -147,6 +147,11 @@ impl JobSnapshot {
         Some((LedgerPage::read(&node.data), written_at(node)))
     }
 
+    /// Version of a shard's ledger page.
+    pub(super) fn page_version(&self, shard: u32) -> Option<Version> {
+        self.ledger.get(&self.tree.ledger_page(shard)).map(|node| node.stat.version)
+    }
+
     /// The instance that holds a shard, and since when. Without monitoring there is no `running` node, and only the ledger knows.
     pub(super) fn holder(&self, shard: u32) -> Option<Running> {
         let running = self.tree.shard(shard, ShardNode::Running);
@@ -161,9 +166,12 @@ impl JobSnapshot {
             .ok()
             .filter(|page| page.state == crate::coordination::ledger::LedgerState::Running)?;
         let instance = page.holder.map(|owner| owner.to_string())?;
-        let is_alive =
-            self.processes.contains(&instance) || self.has(&self.tree.instance(&instance));
-        is_alive.then_some(Running { instance, since })
+        self.is_alive(&instance).then_some(Running { instance, since })
+    }
+
+    /// Whether this instance is a member of the job, or its process still exists.
+    pub(super) fn is_alive(&self, instance: &str) -> bool {
+        self.processes.contains(instance) || self.has(&self.tree.instance(instance))
     }
 
     pub(super) fn status(&self, job: Option<&Job>) -> JobStatus {

@@ -9,7 +9,11 @@ use serde::Serialize;
 use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::problem::Problem;
 use crate::{
-    coordination::tree::ShardNode,
+    coordination::{
+        ledger::{LedgerPage, LedgerState},
+        server_status::stored_data,
+        tree::ShardNode,
+    },
     job::JobName,
     registry::{Create, Error, ExpectedVersion, Op},
 };
@@ -104,6 +108,45 @@ impl Admin {
         Err(too_many_conflicts(job))
     }
 
+    /// Replaces the ledger page of a shard if it cannot be read, so that the shard runs at its next fire: every fire up to now counts as started.
+    /// Refused while a live instance runs the shard. Returns whether the page was replaced; one that can be read never is.
+    pub async fn reset_shard(&self, job: &JobName, shard: u32) -> Result<bool, AdminError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let snapshot = self.existing_shard(job, shard).await?;
+            let tree = &snapshot.tree;
+            let (Some((Err(_), _)), Some(version)) =
+                (snapshot.page(shard), snapshot.page_version(shard))
+            else {
+                return Ok(false);
+            };
+            let holder = snapshot.holder(shard).map(|running| running.instance);
+            if let Some(holder) = holder.filter(|holder| snapshot.is_alive(holder)) {
+                return Err(AdminError::refused(
+                    format!("shard {shard} of job {job} is running on {holder}"),
+                    "wait until the run has ended, or shut that instance down",
+                ));
+            }
+            let page = LedgerPage {
+                due_at: Some(self.clock.now()),
+                state: LedgerState::Done,
+                ..LedgerPage::default()
+            };
+            let ops = vec![
+                Op::Check { path: tree.config(), expected: ExpectedVersion::Any },
+                // By version and not by deletion: claims rely on a version that only grows.
+                Op::Set {
+                    path: tree.ledger_page(shard),
+                    data: page.to_bytes().into(),
+                    expected: ExpectedVersion::Version(version),
+                },
+            ];
+            if was_committed(self.registry.multi(ops).await)? {
+                return Ok(true);
+            }
+        }
+        Err(too_many_conflicts(job))
+    }
+
     async fn existing_shard(
         &self,
         job: &JobName,
@@ -147,7 +190,7 @@ impl Admin {
             let servers: Vec<String> = servers.map(|server| server.address).collect();
             ops.extend(servers.iter().map(|address| Op::Set {
                 path: tree.server(address),
-                data: status_data(to).into(),
+                data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             }));
             if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
@@ -171,7 +214,7 @@ impl Admin {
             let tree = self.tree(&job)?;
             let set = Op::Set {
                 path: tree.server(address),
-                data: status_data(to).into(),
+                data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             };
             let ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
@@ -181,14 +224,6 @@ impl Admin {
             }
         }
         Ok(switched)
-    }
-}
-
-/// The data of a server's node.
-fn status_data(status: ServerStatus) -> &'static str {
-    match status {
-        ServerStatus::Enabled => "ENABLED",
-        ServerStatus::Disabled => "DISABLED",
     }
 }
 

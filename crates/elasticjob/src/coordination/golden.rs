@@ -41,6 +41,7 @@ fn ledger_pages_are_stored_in_the_same_words() {
         holder: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
         state,
         trigger: None,
+        other: None,
     });
     let triggered = LedgerPage {
         run: Some(RunId::triggered(7)),
@@ -53,6 +54,7 @@ fn ledger_pages_are_stored_in_the_same_words() {
             parameter: Some("2026-11".to_owned()),
             by: Some("ann".to_owned()),
         })),
+        other: None,
     };
     let pages: Vec<LedgerPage> = scheduled.chain([triggered, LedgerPage::default()]).collect();
 
@@ -61,6 +63,12 @@ fn ledger_pages_are_stored_in_the_same_words() {
 
     let read: Vec<LedgerPage> =
         stored.lines().map(|line| LedgerPage::read(line.as_bytes()).unwrap()).collect();
+    assert_eq!(read, pages);
+
+    // Pages of before there was a version.
+    let oldest = include_str!("../../tests/golden/ledger-0.jsonl");
+    let read: Vec<LedgerPage> =
+        oldest.lines().map(|line| LedgerPage::read(line.as_bytes()).unwrap()).collect();
     assert_eq!(read, pages);
 }
 

@@ -13,6 +13,11 @@ use crate::{
     registry::Version,
 };
 
+/// The version of the pages that this program writes, stored as `v`. A page of any version is read; an error names the version.
+const VERSION: u64 = 1;
+
+const KEYS: [&str; 7] = ["asked", "attempt", "dueAt", "owner", "run", "state", "v"];
+
 /// A ledger page: the record of a shard's last claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LedgerPage {
@@ -28,6 +33,8 @@ pub struct LedgerPage {
     pub state: LedgerState,
     /// The trigger's details if the run was triggered, so that an instance that takes the shard over runs the same.
     pub trigger: Option<Box<TriggerDetails>>,
+    /// Keys that a newer version stored. They are written back unchanged.
+    pub other: Option<Box<Map<String, Value>>>,
 }
 
 /// The details of a trigger, as far as a takeover needs them.
@@ -109,16 +116,23 @@ pub struct LedgerPageError {
 
 impl LedgerPage {
     pub fn read(data: &[u8]) -> Result<Self, LedgerPageError> {
-        let invalid = |problem: String| LedgerPageError { problem };
-        let value: Map<String, Value> =
-            serde_json::from_slice(data).map_err(|error| invalid(error.to_string()))?;
+        let mut value: Map<String, Value> = serde_json::from_slice(data)
+            .map_err(|error| LedgerPageError { problem: error.to_string() })?;
+        let version = value.get("v").and_then(Value::as_u64).unwrap_or_default();
+        let invalid = |problem: String| {
+            let problem = match version {
+                0..=VERSION => problem,
+                newer => format!("{problem} in a page of version {newer}"),
+            };
+            LedgerPageError { problem }
+        };
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let name = text("state").unwrap_or_default();
         let state = LedgerState::STORED_NAMES
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, state)| *state);
-        Ok(Self {
+        let mut page = Self {
             run: text("run")
                 .map(|run| run.parse().map_err(|_| invalid(format!("run {run:?}"))))
                 .transpose()?,
@@ -135,21 +149,25 @@ impl LedgerPage {
                 .transpose()?,
             state: state.ok_or_else(|| invalid(format!("state {name:?}")))?,
             trigger: value.get("asked").and_then(Value::as_object).and_then(TriggerDetails::read),
-        })
+            other: None,
+        };
+        value.retain(|key, _| !KEYS.contains(&key.as_str()));
+        page.other = (!value.is_empty()).then(|| Box::new(value));
+        Ok(page)
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut page = json!({
-            "run": self.run.as_ref().map(ToString::to_string),
-            "dueAt": self.due_at.map(|due| due.to_string()),
-            "attempt": self.attempt,
-            "owner": self.holder.as_ref().map(ToString::to_string),
-            "state": self.state.stored_name(),
-        });
+        let mut page = self.other.as_deref().cloned().unwrap_or_default();
+        page.insert("v".into(), VERSION.into());
+        page.insert("run".into(), self.run.as_ref().map(ToString::to_string).into());
+        page.insert("dueAt".into(), self.due_at.map(|due| due.to_string()).into());
+        page.insert("attempt".into(), self.attempt.into());
+        page.insert("owner".into(), self.holder.as_ref().map(ToString::to_string).into());
+        page.insert("state".into(), self.state.stored_name().into());
         if let Some(details) = &self.trigger {
-            page["asked"] = details.to_json();
+            page.insert("asked".into(), details.to_json());
         }
-        page.to_string().into_bytes()
+        Value::Object(page).to_string().into_bytes()
     }
 
     /// Whether any instance has started this fire. A scheduled fire also counts as started once a later one was.
@@ -168,10 +186,11 @@ impl LedgerPage {
         Self {
             run: Some(fire.run.clone()),
             due_at: if fire.run.is_scheduled() { Some(fire.due_at) } else { self.due_at },
-            attempt: if is_same_run { self.attempt + 1 } else { 1 },
+            attempt: if is_same_run { self.attempt.saturating_add(1) } else { 1 },
             holder: Some(holder.clone()),
             state: LedgerState::Running,
             trigger: TriggerDetails::from_fire(fire),
+            other: self.other.clone(),
         }
     }
 
@@ -188,6 +207,7 @@ impl LedgerPage {
             holder: Some(holder.clone()),
             state: LedgerState::Lost,
             trigger: None,
+            other: self.other.clone(),
         }
     }
 
@@ -212,6 +232,7 @@ mod tests {
                 holder: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
                 state,
                 trigger: None,
+                other: None,
             };
 
             assert_eq!(LedgerPage::read(&page.to_bytes()), Ok(page));
@@ -230,6 +251,48 @@ mod tests {
         for bad in ["", "[]", "{}", r#"{"state":"ASLEEP"}"#, r#"{"state":"DONE","dueAt":"soon"}"#] {
             assert!(LedgerPage::read(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn error_names_the_version_of_a_newer_page() {
+        let error = LedgerPage::read(br#"{"v":9,"state":"ASLEEP"}"#).unwrap_err();
+
+        assert_eq!(error.problem, r#"state "ASLEEP" in a page of version 9"#);
+    }
+
+    #[test]
+    fn unknown_keys_survive_every_rewrite() {
+        let stored = br#"{"v":9,"state":"DONE","dueAt":"2026-11-15T06:36:07Z","floor":{"at":"2026-11-15T06:00:00Z"}}"#;
+        let (me, dead) = ("10.0.0.7@-@4711".parse().unwrap(), "10.0.0.8@-@1-b".parse().unwrap());
+        let due =
+            Fire::scheduled("settle".parse().unwrap(), "2026-11-15T07:00:00Z".parse().unwrap());
+        let page = LedgerPage::read(stored).unwrap();
+        let claimed = page.after_claim(&due, &me);
+
+        for page in [&page, &claimed, &claimed.after_loss(&me), &claimed.after_loss(&dead)] {
+            let written: Map<String, Value> = serde_json::from_slice(&page.to_bytes()).unwrap();
+            assert_eq!(written["floor"]["at"], "2026-11-15T06:00:00Z");
+            assert_eq!(written["v"], 1, "the version of the writer");
+        }
+    }
+
+    #[test]
+    fn page_without_a_version_is_read() {
+        let stored = br#"{"attempt":2,"dueAt":"2026-11-15T06:36:07Z","owner":"10.0.0.7@-@4711-9f86d081","run":"settle/1794724567000","state":"DONE"}"#;
+
+        let page = LedgerPage::read(stored).unwrap();
+
+        assert_eq!((page.attempt, page.state, page.other), (2, LedgerState::Done, None));
+    }
+
+    #[test]
+    fn largest_attempt_number_stays() {
+        let due =
+            Fire::scheduled("settle".parse().unwrap(), "2026-11-15T07:00:00Z".parse().unwrap());
+        let stored = format!(r#"{{"state":"LOST","attempt":4294967295,"run":"{}"}}"#, due.run);
+        let page = LedgerPage::read(stored.as_bytes()).unwrap();
+
+        assert_eq!(page.after_claim(&due, &"10.0.0.7@-@4711".parse().unwrap()).attempt, u32::MAX);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod latch;
 pub mod ledger;
 pub mod member;
 pub mod process;
+pub mod server_status;
 pub mod sharding;
 pub mod clock_skew;
 pub mod tree;

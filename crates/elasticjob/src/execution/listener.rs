@@ -48,7 +48,8 @@ pub trait Listener: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when fires are missed: no instance was up, or the previous run was still going and the job does not compensate misfires.
+    /// Called when fires are missed: no instance was up; the previous run was still going and the job does not compensate misfires; or the ledger
+    /// page of a shard cannot be read.
     /// For counting; it must return quickly.
     fn missed(&self, job: &JobName, fires: usize) {
         let _ = (job, fires);

@@ -5,6 +5,7 @@
 //! job's policy says, and pending work stays.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -35,7 +36,9 @@ use crate::{
         tree::JobTree,
         trigger::TriggerRequest,
     },
-    execution::{Alerts, AttemptContext, Executors, Listeners, Output, Runner, Work},
+    execution::{
+        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Work,
+    },
     job::{
         Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
         ThreadPool,
@@ -284,6 +287,9 @@ impl JobLoop {
                         state.runs.spawn(async move { run.run_taken_over(*claimed).await });
                     }
                     Some(MemberEvent::ShardLost(lost)) => self.node.history.record_lost(*lost),
+                    Some(MemberEvent::ShardsUnreadable(problems)) => {
+                        self.report_unreadable(&job, problems);
+                    }
                     Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
                         member.leave().await;
@@ -380,6 +386,18 @@ impl JobLoop {
                 WorkItem::Trigger(TriggerRequest { run, ..trigger })
             }
             item => item,
+        }
+    }
+
+    /// Shards whose ledger page cannot be read do not start until an operator acts, so they are counted and alerted at every fire.
+    fn report_unreadable(&self, job: &Job, problems: BTreeMap<u32, String>) {
+        self.listeners.missed(&job.name, 1);
+        for (shard, problem) in problems {
+            let hint = format!("elasticjob shard reset {} {shard}", job.name);
+            let failure = Failure::new(format!("shard {shard} did not run: {problem} ({hint})"));
+            let notice = Notice::of_job(job.name.clone(), &failure, self.node.clock.now());
+            // There is no run that a handler of this failure could end.
+            let _ = self.node.alerts.send(job, notice);
         }
     }
 

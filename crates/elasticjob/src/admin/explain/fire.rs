@@ -15,11 +15,8 @@ impl JobContext<'_> {
             None => LedgerPage::default(),
             Some((Ok(page), _)) => page,
             Some((Err(error), _)) => {
-                report.blocking(
-                    Topic::Unreadable,
-                    error.to_string(),
-                    "delete that page if no other instance can read it",
-                );
+                let hint = format!("elasticjob shard reset {} {}", self.snapshot.job, shard.item);
+                report.blocking(Topic::Unreadable, error.to_string(), &hint);
                 return;
             }
         };

@@ -3,7 +3,10 @@
 use jiff::SignedDuration;
 
 use super::{JobContext, Report, Topic};
-use crate::admin::model::{Language, ServerStatus};
+use crate::{
+    admin::model::{Language, ServerStatus},
+    coordination::server_status::StoredStatus,
+};
 
 impl JobContext<'_> {
     pub(super) fn explain_job(&self, report: &mut Report) {
@@ -29,10 +32,23 @@ impl JobContext<'_> {
             report.blocking(Topic::Disabled, message, "enable the job");
         }
         let servers = &self.servers;
+        let stored = self.snapshot.children(self.snapshot.tree.servers());
+        let empty: Vec<&str> = stored
+            .filter(|(_, node)| StoredStatus::read(&node.data) == StoredStatus::Empty)
+            .map(|(address, _)| address)
+            .collect();
+        for address in &empty {
+            let message = format!(
+                "server {address} has an empty status, as ElasticJob 2.x writes it: no instance runs there"
+            );
+            let hint = format!("elasticjob server enable {address}");
+            report.blocking(Topic::Unreadable, message, &hint);
+        }
         let disabled: Vec<&str> = servers
             .iter()
             .filter(|server| server.status == ServerStatus::Disabled)
             .map(|server| server.address.as_str())
+            .filter(|address| !empty.contains(address))
             .collect();
         if !disabled.is_empty() && disabled.len() == servers.len() {
             let message = format!("every server of the job is disabled: {}", disabled.join(", "));

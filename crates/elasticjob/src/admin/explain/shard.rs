@@ -18,7 +18,7 @@ impl JobContext<'_> {
             report.blocking(
                 Topic::NoShard,
                 message,
-                "it is deleted the next time shards are assigned",
+                "it is deleted the next time shards are assigned; if it stays, delete its node and all below it",
             );
         }
         match &shard.owner {

@@ -20,6 +20,7 @@ use super::{
     mirror::Mirror,
     recovery::{Recovery, TakeoverResult},
     reshard_signal::ReshardSignal,
+    server_repair::ServerRepair,
     triggers::Triggers,
 };
 use crate::{
@@ -40,6 +41,7 @@ pub(super) struct Actor {
     recovery: Recovery,
     janitor: Janitor,
     triggers: Triggers,
+    server_repair: ServerRepair,
     announcements: Announcements,
     reshard_signal: ReshardSignal,
     /// What waits for other instances and so must not hold up the loop.
@@ -77,6 +79,7 @@ impl Actor {
             recovery: Recovery::default(),
             janitor,
             triggers: Triggers::default(),
+            server_repair: ServerRepair::default(),
             announcements: Announcements::default(),
             reshard_signal: ReshardSignal::new(resharding),
             background: JoinSet::new(),
@@ -236,6 +239,11 @@ impl Actor {
         if !assignment.is_member() {
             self.shut_down().await?;
             return Ok(true);
+        }
+        let empty_servers = self.server_repair.empty_servers(&assignment);
+        if !empty_servers.is_empty() {
+            self.server_repair.replace(&mut self.mirror, empty_servers).await?;
+            return Ok(false);
         }
         let has_trigger = self.triggers.is_due(&assignment);
         let must_check_holders = self.recovery.is_due(now);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     coordination::{
+        server_status::StoredStatus,
         sharding::available_instances,
         view::{CachedNode, View},
     },
@@ -23,7 +24,9 @@ impl Assignment<'_> {
     pub(super) fn is_enabled(&self) -> Option<bool> {
         match self.view.servers.get(self.own_id.server()) {
             Some(CachedNode::Dirty) => None,
-            Some(status) => Some(status.text() == Some("ENABLED") && !self.job.disabled),
+            Some(status) => {
+                Some(StoredStatus::of(status) == Some(StoredStatus::Enabled) && !self.job.disabled)
+            }
             None => Some(false),
         }
     }

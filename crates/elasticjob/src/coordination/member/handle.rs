@@ -49,6 +49,8 @@ pub enum MemberEvent {
     TakenOver(Box<ShardClaim>),
     /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
     ShardLost(Box<LostShard>),
+    /// Shards of ours did not start, because their ledger pages cannot be read; each with the problem.
+    ShardsUnreadable(BTreeMap<u32, String>),
     /// An operator shut the instance down: stop.
     ShutDown,
     /// The session has ended: join again, under a new id.

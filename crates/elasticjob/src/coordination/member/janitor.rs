@@ -12,6 +12,7 @@ use super::{assignment::Assignment, context::Context, mirror::Mirror};
 use crate::{
     coordination::{
         flaw::Flaw,
+        server_status::{StoredStatus, stored_data},
         view::{CachedNode, View},
     },
     job::{Failover, InstanceId, Resharding},
@@ -123,7 +124,7 @@ impl Janitor {
             // The answer is also a sync: an instance that joined before is visible; one that joins after creates the server itself.
             mirror.refresh().await?;
             if servers_in_use(mirror.view()).contains(&address) {
-                let server = Create::persistent(&path, "ENABLED");
+                let server = Create::persistent(&path, stored_data(true));
                 match mirror.context().registry.create(server).await {
                     Ok(_) | Err(Error::Exists { .. }) => {}
                     Err(error) => return Err(error),
@@ -141,7 +142,11 @@ impl Janitor {
             .retain(|address, _| view.servers.contains_key(address) && !in_use.contains(address));
         let mut expired = Vec::new();
         for (address, status) in &view.servers {
-            if in_use.contains(address) || status.text() != Some("ENABLED") {
+            let is_enabled = matches!(
+                StoredStatus::of(status),
+                Some(StoredStatus::Enabled | StoredStatus::Empty)
+            );
+            if in_use.contains(address) || !is_enabled {
                 continue;
             }
             let since = *self.abandoned.entry(address.clone()).or_insert(now);
@@ -164,7 +169,8 @@ impl Janitor {
         }
         self.idle_since = None;
         let path = mirror.tree().server(mirror.own_id().server());
-        match mirror.context().registry.set(&path, "ENABLED".into(), ExpectedVersion::Any).await {
+        let data = stored_data(true).into();
+        match mirror.context().registry.set(&path, data, ExpectedVersion::Any).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -249,13 +255,14 @@ mod tests {
     #[test]
     fn enabled_server_without_an_instance_is_removed_after_the_retention() {
         let test = TestView::new(1, &[US])
+            .with(|tree| tree.server("10.0.0.7"), "")
             .with(|tree| tree.server("10.0.0.8"), "ENABLED")
             .with(|tree| tree.server("10.0.0.9"), "DISABLED");
         let mut janitor = Janitor::default();
 
         assert!(janitor.abandoned_servers(&test.view, at(0)).is_empty());
         assert!(janitor.abandoned_servers(&test.view, at(599)).is_empty());
-        assert_eq!(janitor.abandoned_servers(&test.view, at(600)), ["10.0.0.8"]);
+        assert_eq!(janitor.abandoned_servers(&test.view, at(600)), ["10.0.0.7", "10.0.0.8"]);
     }
 
     #[test]

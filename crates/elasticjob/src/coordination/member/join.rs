@@ -2,7 +2,7 @@
 //!
 //! First it is decided which class or handler runs the job and which configuration applies. Then one transaction creates what is missing
 //! and the instance: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is
-//! left as it is: an operator may have disabled it.
+//! left as it is, because an operator may have disabled it, unless its status is empty, as ElasticJob 2.x wrote it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,10 @@ use super::{
     mirror::Mirror,
 };
 use crate::{
-    coordination::tree::JobTree,
+    coordination::{
+        server_status::{StoredStatus, stored_data},
+        tree::JobTree,
+    },
     job::{
         ConfigDecision, Conflict, Difference, Handler, Instance, Job, JobName, UnreadableDocument,
         resolve_config,
@@ -228,8 +231,9 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
                 mirror.refresh().await?;
                 return Ok(leftover_marks);
             }
-            // Another instance created what we were about to create.
-            Err(Error::Operation { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
+            // Another instance created what we were about to create, or changed or removed our server. The first operation is the check
+            // of the configuration: without that there is no job.
+            Err(Error::Operation { index, cause }) if index > 0 && is_race(&cause) => {
                 mirror.sync().await?;
             }
             Err(error) => return Err(error),
@@ -243,12 +247,17 @@ fn entry(mirror: &Mirror, instance: &Instance) -> Vec<Op> {
     let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
     ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
-    if view.servers.contains_key(instance.id.server()) {
+    let status = stored_data(!mirror.job().disabled);
+    match view.servers.get(instance.id.server()).map(|known| (StoredStatus::of(known), known)) {
+        Some((Some(StoredStatus::Empty), known)) => {
+            let expected = known.document().map_or(ExpectedVersion::Any, |document| {
+                ExpectedVersion::Version(document.version)
+            });
+            ops.push(Op::Set { path: server, data: status.into(), expected });
+        }
         // It may be removed as abandoned at this moment.
-        ops.push(Op::Check { path: server, expected: ExpectedVersion::Any });
-    } else {
-        let status = if mirror.job().disabled { "DISABLED" } else { "ENABLED" };
-        ops.push(Op::Create(Create::persistent(&server, status)));
+        Some(_) => ops.push(Op::Check { path: server, expected: ExpectedVersion::Any }),
+        None => ops.push(Op::Create(Create::persistent(&server, status))),
     }
     let session = mirror.context().session.id();
     let path = tree.instance(&instance.id);

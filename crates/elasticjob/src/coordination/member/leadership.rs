@@ -2,19 +2,26 @@
 //!
 //! The leader assigns shards whenever instances, servers or the number of shards are not those of its last assignment, or `necessary` asks
 //! for it. It creates `processing` first; from then on no instance starts anything. What it sees after that write decides; the transaction
-//! that assigns checks that the instance still exists and that there is a leader. If the view changed meanwhile, it assigns again.
+//! that assigns checks that the instance still exists and that there is a leader. If the view changed meanwhile, it assigns again; if
+//! that happens again and again, it waits in between, because the tree may refuse for ever. Shards beyond the shard count are deleted in transactions
+//! of their own, so that one that cannot be deleted stops no other.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{assignment::Assignment, context::Context, mirror::Mirror};
 use crate::{
     coordination::{
         latch,
         sharding::{available_instances, plan},
-        tree::JobTree,
+        tree::{JobTree, ShardNode, TreeNode},
     },
     job::{InstanceId, Resharding},
-    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
+    registry::{Create, Error, ExpectedVersion, Op, Path, Registry, SessionId},
     runtime::Monotonic,
 };
 
@@ -22,6 +29,11 @@ use crate::{
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Changes in one request. ZooKeeper accepts at most a megabyte.
 const BATCH: usize = 1_000;
+/// How many assignments in a row may be refused before the next one waits.
+const REFUSALS_WITHOUT_DELAY: u32 = 2;
+/// How long the next assignment waits after that; doubled with each refusal, up to the maximum.
+const REFUSED_DELAY: Duration = Duration::from_millis(100);
+const MAX_REFUSED_DELAY: Duration = Duration::from_secs(10);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
 const FOREIGN_ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -36,6 +48,12 @@ pub(super) struct Leadership {
     is_assigning: bool,
     /// While we lead: when the assignment of another instance has taken too long.
     unblocks_at: Option<Monotonic>,
+    /// Shards beyond the shard count that we could not delete.
+    undeletable: BTreeSet<u32>,
+    /// How many assignments in a row were refused.
+    refusals: u32,
+    /// After too many refusals: when we may assign again.
+    assigns_at: Option<Monotonic>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +75,7 @@ impl Leadership {
             && assignment.is_leader() == Some(true);
         self.unblocks_at =
             is_foreign.then(|| self.unblocks_at.unwrap_or(now + FOREIGN_ASSIGNMENT_TIMEOUT));
+        self.assigns_at.take_if(|at| now >= *at);
     }
 
     /// Most urgent first. Pure.
@@ -75,14 +94,14 @@ impl Leadership {
         }
         if is_leader && !is_enabled {
             duties.push(LeaderDuty::StepDown);
-        } else if is_leader && self.should_assign(assignment) {
+        } else if is_leader && self.assigns_at.is_none() && self.should_assign(assignment) {
             duties.push(LeaderDuty::Assign);
         }
         duties
     }
 
     pub(super) fn next_duty_at(&self) -> Option<Monotonic> {
-        self.unblocks_at
+        self.unblocks_at.into_iter().chain(self.assigns_at).min()
     }
 
     fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
@@ -106,7 +125,10 @@ impl Leadership {
             .moves_later
             .iter()
             .any(|shard| view.shards.get(shard).is_some_and(|shard| shard.running.is_none()));
-        let has_surplus = view.shards.range(total..).any(|(_, shard)| shard.running.is_none());
+        let has_surplus = view
+            .shards
+            .range(total..)
+            .any(|(number, shard)| shard.running.is_none() && !self.undeletable.contains(number));
         view.necessary
             || !is_for_these
             || !is_complete
@@ -145,8 +167,9 @@ impl Leadership {
         self.is_assigning = true;
         match mirror.write(begin_assignment(mirror, instance.clone())).await {
             Ok(_) => {}
-            Err(Error::Operation { .. }) => {
+            Err(error @ Error::Operation { .. }) => {
                 self.is_assigning = false;
+                self.note_refusal(mirror, &error);
                 return mirror.refresh().await.map(|()| true);
             }
             Err(error) => return Err(error),
@@ -162,15 +185,21 @@ impl Leadership {
             return Ok(false);
         };
         let leads = Op::Check { path: mirror.tree().leader(), expected: ExpectedVersion::Any };
-        match write_assignment(mirror, &[instance, leads], planned.ops).await {
+        let conditions = [instance, leads];
+        let written = match self.remove_surplus(mirror, &conditions, planned.removals).await {
+            Ok(()) => write_assignment(mirror, &conditions, planned.ops).await,
+            Err(error) => Err(error),
+        };
+        match written {
             Ok(()) => {
                 self.is_assigning = false;
+                self.refusals = 0;
                 tracing::info!(job = %mirror.job().name, instances = planned.instances.len(), shards = planned.owners.len(), "shards assigned");
                 self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
                 self.moves_later = planned.deferred;
             }
-            Err(Error::Operation { index, cause }) => {
-                tracing::debug!(index, %cause, "tree changed during the assignment, assigning again");
+            Err(error @ Error::Operation { .. }) => {
+                self.note_refusal(mirror, &error);
                 self.unblock(mirror).await?;
             }
             Err(error) => return Err(error),
@@ -180,6 +209,60 @@ impl Leadership {
             self.request_assignment(mirror).await?;
         }
         Ok(true)
+    }
+
+    /// The tree changed during an assignment, or will always refuse it. The first refusals are followed by another assignment at once, later ones
+    /// after a growing delay.
+    fn note_refusal(&mut self, mirror: &Mirror, error: &Error) {
+        self.refusals = self.refusals.saturating_add(1);
+        let job = &mirror.job().name;
+        let Some(delay) = refused_delay(self.refusals) else {
+            tracing::debug!(%job, %error, "tree changed during the assignment, assigning again");
+            return;
+        };
+        self.assigns_at = Some(mirror.now() + delay);
+        tracing::warn!(%job, refusals = self.refusals, ?delay, %error, "assignment refused, waiting before the next one");
+    }
+
+    /// Deletes shards beyond the shard count, if we still lead. A shard that cannot be deleted is reported and stays: it must not stop the others.
+    async fn remove_surplus(
+        &mut self,
+        mirror: &Mirror,
+        conditions: &[Op],
+        mut removals: BTreeMap<u32, Vec<Op>>,
+    ) -> Result<(), Error> {
+        let total = mirror.job().shards.get();
+        if self.assigned_for.as_ref().is_none_or(|(_, count)| *count != total) {
+            self.undeletable.clear();
+        }
+        removals.retain(|shard, _| !self.undeletable.contains(shard));
+        let all: Vec<Op> = removals.values().flatten().cloned().collect();
+        let mut is_refused = false;
+        for batch in all.chunks(BATCH) {
+            match mirror.write(conditions.iter().chain(batch).cloned().collect()).await {
+                Ok(_) => {}
+                // Not one of the conditions: there are nodes below one of these shards that we do not know.
+                Err(Error::Operation { index, .. }) if index >= conditions.len() => {
+                    is_refused = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if !is_refused {
+            return Ok(());
+        }
+        for (shard, ops) in removals {
+            match remove_shard(mirror, conditions, shard, ops).await {
+                Ok(()) => {}
+                Err(error) if is_lasting(&error, conditions.len()) => {
+                    let path = mirror.tree().shard(shard, ShardNode::Root);
+                    tracing::warn!(job = %mirror.job().name, shard, %path, %error, hint = "delete this node and all below it", "shard beyond the shard count cannot be deleted");
+                    self.undeletable.insert(shard);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Another instance leads by now and may have assigned before us: it has to assign again.
@@ -249,6 +332,76 @@ async fn write_assignment(
     mirror.write(ops).await.map(drop)
 }
 
+/// How long the next assignment waits after this many refusals in a row.
+fn refused_delay(refusals: u32) -> Option<Duration> {
+    let doublings = refusals.checked_sub(REFUSALS_WITHOUT_DELAY + 1)?.min(16);
+    Some(REFUSED_DELAY.saturating_mul(1 << doublings).min(MAX_REFUSED_DELAY))
+}
+
+/// Whether the registry refuses to delete a shard for a reason of that shard: not because a condition failed, nor because of the connection.
+fn is_lasting(error: &Error, conditions: usize) -> bool {
+    match error {
+        Error::Operation { index, .. } => *index >= conditions,
+        Error::SessionExpired | Error::Closed => false,
+        error => !error.is_outage(),
+    }
+}
+
+/// Deletes a shard beyond the shard count with everything that other programs put below it, as Java does.
+///
+/// Only nodes that the protocol does not define are deleted unconditionally. The others go in a transaction that checks that we still lead, so that a
+/// former leader deletes no mark of a shard that exists again.
+async fn remove_shard(
+    mirror: &Mirror,
+    conditions: &[Op],
+    shard: u32,
+    ops: Vec<Op>,
+) -> Result<(), Error> {
+    let registry = &*mirror.context().registry;
+    let root = mirror.tree().shard(shard, ShardNode::Root);
+    let running = mirror.tree().shard(shard, ShardNode::Running);
+    let children = registry.children(&root).await?.unwrap_or_default();
+    let children: Vec<Path> = children.iter().filter_map(|name| root.join(name).ok()).collect();
+    if children.contains(&running) {
+        // It started meanwhile. A later assignment deletes it, once it has ended.
+        return Ok(());
+    }
+    for child in children {
+        let is_unknown = mirror.tree().node_at(&child) == Some(TreeNode::Other);
+        for path in subtree(registry, &child).await?.into_iter().rev() {
+            if path == child && !is_unknown {
+                continue;
+            }
+            match registry.delete(&path, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    match mirror.write(conditions.iter().cloned().chain(ops).collect()).await {
+        Ok(_) => Ok(()),
+        // It was deleted, at least in part, with an earlier batch.
+        Err(Error::Operation { index, cause })
+            if index >= conditions.len() && matches!(*cause, Error::NotFound { .. }) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A node and all nodes below it, parents before their children.
+async fn subtree(registry: &dyn Registry, root: &Path) -> Result<Vec<Path>, Error> {
+    let mut found = vec![root.clone()];
+    let mut next = 0;
+    while let Some(path) = found.get(next).cloned() {
+        next += 1;
+        let children = registry.children(&path).await?.unwrap_or_default();
+        found.extend(children.iter().filter_map(|name| path.join(name).ok()));
+    }
+    Ok(found)
+}
+
 /// Queues for the latch and becomes the leader, unless there is one.
 async fn run_election(
     registry: &dyn Registry,
@@ -280,10 +433,7 @@ async fn run_election(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordination::{
-        member::test_view::{OTHER, TestView, US, at},
-        tree::ShardNode,
-    };
+    use crate::coordination::member::test_view::{OTHER, TestView, US, at};
 
     fn duties(leadership: &Leadership, test: &TestView) -> Vec<LeaderDuty> {
         leadership.duties(&test.assignment(), at(0))
@@ -376,5 +526,29 @@ mod tests {
         assert_eq!(leadership.duties(&test.assignment(), at(15)), [LeaderDuty::Unblock]);
         leadership.observe(&leading().1.assignment(), at(15));
         assert_eq!(leadership.next_duty_at(), None);
+    }
+
+    #[test]
+    fn undeletable_shard_is_no_reason_to_assign() {
+        let (leadership, test) = leading();
+        let test = test.part(2, ShardNode::Root, "");
+        let leadership = Leadership { undeletable: BTreeSet::from([2]), ..leadership };
+
+        assert_eq!(duties(&leadership, &test), []);
+    }
+
+    #[test]
+    fn refused_assignment_waits_longer_each_time() {
+        let (mut leadership, test) = leading();
+        let test = test.with(JobTree::necessary, "");
+        leadership.assigns_at = Some(at(5));
+        assert_eq!(leadership.duties(&test.assignment(), at(4)), []);
+        assert_eq!(leadership.next_duty_at(), Some(at(5)));
+        leadership.observe(&test.assignment(), at(5));
+        assert_eq!(leadership.duties(&test.assignment(), at(5)), [LeaderDuty::Assign]);
+
+        let delays: Vec<_> = [1, 2, 3, 4, 5, u32::MAX].into_iter().map(refused_delay).collect();
+        let millis = |count| Some(Duration::from_millis(count));
+        assert_eq!(delays, [None, None, millis(100), millis(200), millis(400), millis(10_000)]);
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         ledger::{LedgerPage, VersionedPage},
         view::View,
     },
-    job::{Failover, FencingToken, InstanceId, Job, Monitor},
+    job::{Failover, FencingToken, InstanceId, Job, JobName, Monitor},
     registry::{Error, Path, Zxid},
 };
 
@@ -20,15 +20,23 @@ pub(super) struct LedgerPages {
     known: BTreeMap<u32, Box<VersionedPage>>,
     /// Runs found in pages whose instance is absent; see [`possibly_lost`].
     possibly_lost: BTreeMap<u32, LostShard>,
+    /// Pages that cannot be read, each with the problem. They are read again every time, because an operator may have replaced them.
+    unreadable: BTreeMap<u32, String>,
 }
 
 impl LedgerPages {
-    /// The page as last read or written; a page that was never written if it is not known.
-    pub(super) fn get(&self, shard: u32) -> VersionedPage {
-        self.known.get(&shard).map(|seen| VersionedPage::clone(seen)).unwrap_or_default()
+    /// The page as last read or written; `None` if it is not known or cannot be read.
+    pub(super) fn get(&self, shard: u32) -> Option<VersionedPage> {
+        self.known.get(&shard).map(|seen| VersionedPage::clone(seen))
+    }
+
+    /// Why a page cannot be read.
+    pub(super) fn problem(&self, shard: u32) -> Option<&str> {
+        self.unreadable.get(&shard).map(String::as_str)
     }
 
     pub(super) fn remember(&mut self, shard: u32, page: VersionedPage) {
+        self.unreadable.remove(&shard);
         self.known.insert(shard, Box::new(page));
     }
 
@@ -36,7 +44,7 @@ impl LedgerPages {
         self.known.remove(&shard);
     }
 
-    /// Reads the pages that are not known, all at once.
+    /// Reads the pages that are not known, all at once. A page that cannot be parsed concerns its own shard only.
     pub(super) async fn fetch(
         &mut self,
         context: &Context,
@@ -53,8 +61,16 @@ impl LedgerPages {
             let seen = match node? {
                 None => VersionedPage::default(),
                 Some(node) => {
-                    let page = LedgerPage::read(&node.data)
-                        .map_err(|error| Error::Invalid { path, reason: error.to_string() })?;
+                    let page = match LedgerPage::read(&node.data) {
+                        Ok(page) => page,
+                        Err(error) => {
+                            if self.unreadable.insert(shard, error.to_string()).is_none() {
+                                let hint = reset_hint(&job.name, shard);
+                                tracing::error!(job = %job.name, shard, %path, %error, hint, "ledger page is unreadable, the shard does not run");
+                            }
+                            continue;
+                        }
+                    };
                     let lost =
                         possibly_lost(shard, &page, node.stat.changed, view, job, &context.own_id);
                     if let Some(lost) = lost {
@@ -72,6 +88,11 @@ impl LedgerPages {
     pub(super) fn take_possibly_lost(&mut self) -> BTreeMap<u32, LostShard> {
         std::mem::take(&mut self.possibly_lost)
     }
+}
+
+/// How an operator replaces a page that cannot be read.
+pub(super) fn reset_hint(job: &JobName, shard: u32) -> String {
+    format!("elasticjob shard reset {job} {shard}")
 }
 
 /// The run in this page, if it may have ended with its instance and only the ledger shows that. Where lost runs are taken over, `running`

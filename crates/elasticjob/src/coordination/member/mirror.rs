@@ -241,14 +241,14 @@ impl Mirror {
         &mut self.pages
     }
 
-    /// The ledger page of a shard, read if it is not known.
-    pub(super) async fn page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
+    /// The ledger page of a shard, read if it is not known; `None` if it cannot be parsed.
+    pub(super) async fn page(&mut self, shard: u32) -> Result<Option<VersionedPage>, Error> {
         self.fetch_pages(&[shard]).await?;
         Ok(self.pages.get(shard))
     }
 
     /// The ledger page of a shard, read again.
-    pub(super) async fn reread_page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
+    pub(super) async fn reread_page(&mut self, shard: u32) -> Result<Option<VersionedPage>, Error> {
         self.pages.forget(shard);
         self.page(shard).await
     }

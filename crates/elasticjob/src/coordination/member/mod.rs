@@ -61,6 +61,7 @@ mod ledger_pages;
 mod mirror;
 mod recovery;
 mod reshard_signal;
+mod server_repair;
 #[cfg(test)]
 mod test_view;
 mod triggers;

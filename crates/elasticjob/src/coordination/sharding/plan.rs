@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     coordination::{
+        server_status::StoredStatus,
         tree::ShardNode,
         view::{CachedNode, View},
     },
@@ -30,6 +31,9 @@ pub struct Plan {
     pub instances: BTreeSet<String>,
     /// The operations that lead from the present assignment to this one.
     pub ops: Vec<Op>,
+    /// The operations that delete each shard beyond the shard count. They are apart from `ops`, because other programs may have put nodes below
+    /// such a shard, which must not stop the assignment.
+    pub removals: BTreeMap<u32, Vec<Op>>,
 }
 
 /// The instances that can own shards; `None` while a node that this depends on is dirty.
@@ -41,7 +45,7 @@ pub fn available_instances(view: &View) -> Option<Vec<Candidate>> {
         let Some((server, _)) = id.split_once("@-@") else { continue };
         let is_enabled = match view.servers.get(server) {
             Some(CachedNode::Dirty) => return None,
-            Some(status) => status.text() == Some("ENABLED"),
+            Some(status) => StoredStatus::of(status) == Some(StoredStatus::Enabled),
             None => false,
         };
         if is_enabled {
@@ -87,16 +91,16 @@ pub fn plan(view: &View, job: &Job, strategies: &CustomStrategies, now_ms: i64) 
             deferred.insert(*number);
         }
     }
-    let ops = changes(view, &owners, &target, total);
+    let ops = changes(view, &owners, &target);
+    let removals = removals(view, total);
     let instances = candidates.into_iter().map(|candidate| candidate.id).collect();
-    Some(Plan { owners: target, deferred, instances, ops })
+    Some(Plan { owners: target, deferred, instances, ops, removals })
 }
 
 fn changes(
     view: &View,
     current: &BTreeMap<u32, String>,
     target: &BTreeMap<u32, String>,
-    total: u32,
 ) -> Vec<Op> {
     let tree = view.tree();
     let mut ops = Vec::new();
@@ -114,8 +118,13 @@ fn changes(
             }
         }
     }
-    // Shards beyond the shard count are deleted, but a running one only by a later assignment.
-    for (number, shard) in view.shards.range(total..).filter(|(_, shard)| shard.running.is_none()) {
+    ops
+}
+
+/// Shards beyond the shard count are deleted, but a running one only by a later assignment.
+fn removals(view: &View, total: u32) -> BTreeMap<u32, Vec<Op>> {
+    let surplus = view.shards.range(total..).filter(|(_, shard)| shard.running.is_none());
+    let removals = surplus.map(|(number, shard)| {
         let shard_nodes = [
             (ShardNode::Owner, shard.owner.is_some()),
             (ShardNode::Failover, shard.failover.is_some()),
@@ -124,14 +133,11 @@ fn changes(
             (ShardNode::Disabled, shard.disabled),
             (ShardNode::Root, true),
         ];
-        ops.extend(
-            shard_nodes
-                .iter()
-                .filter(|(_, exists)| *exists)
-                .map(|(shard_node, _)| delete(tree.shard(*number, *shard_node))),
-        );
-    }
-    ops
+        let existing = shard_nodes.iter().filter(|(_, exists)| *exists);
+        let ops = existing.map(|(shard_node, _)| delete(view.tree().shard(*number, *shard_node)));
+        (*number, ops.collect())
+    });
+    removals.collect()
 }
 
 fn delete(path: Path) -> Op {
@@ -230,7 +236,9 @@ mod tests {
 
         let plan = plan(&view(&nodes(&parts)), &job(1), &CustomStrategies::default(), 0).unwrap();
 
-        let deleted: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
+        assert!(plan.ops.is_empty(), "shard 0 already has its owner");
+        let removals = plan.removals.values().flatten();
+        let deleted: Vec<String> = removals.map(|op| op.path().to_string()).collect();
         assert_eq!(
             deleted,
             [

@@ -1,6 +1,9 @@
 //! From a request to a claim: choose the shards, commit the transaction, confirm that they are still ours.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use tokio::sync::oneshot;
 
@@ -15,7 +18,10 @@ use crate::{
         member::{
             assignment::Assignment,
             claim_status::ClaimStatus,
-            handle::{ClaimError, ClaimRequest, ClaimScope, ClaimedShard, Release, ShardClaim},
+            handle::{
+                ClaimError, ClaimRequest, ClaimScope, ClaimedShard, MemberEvent, Release,
+                ShardClaim,
+            },
             mirror::Mirror,
         },
         tree::ShardNode,
@@ -67,6 +73,8 @@ struct Choice {
     must_wait: bool,
     /// A task of this process still runs one of them, and it was triggered.
     is_busy: bool,
+    /// Shards whose ledger page cannot be read: they cannot be claimed, and waiting does not help.
+    unreadable: BTreeSet<u32>,
 }
 
 impl Choice {
@@ -122,7 +130,12 @@ impl ShardClaims {
             mirror.sync().await?;
             return Ok(Progress::Claimed(Box::new(unclaimed(mirror, request, &choice.candidates))));
         }
-        let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
+        let claim = self.commit(mirror, request, &mut choice).await?;
+        // A claim that waits is tried again, and reports then.
+        if claim.is_some() || !(choice.must_wait || choice.is_busy) {
+            report_unreadable(mirror, request, &choice.unreadable);
+        }
+        let Some(claim) = claim else {
             return Ok(choice.without_candidates());
         };
         let is_trigger = request.scope.is_trigger();
@@ -177,7 +190,10 @@ impl ShardClaims {
                 }
                 continue;
             }
-            let candidate = candidate(mirror, shard).await?;
+            let Some(candidate) = candidate(mirror, shard).await? else {
+                choice.unreadable.insert(shard);
+                continue;
+            };
             if !self.is_for(mirror, request, &candidate) {
                 continue;
             }
@@ -239,8 +255,11 @@ impl ShardClaims {
                 Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
                     mirror.pages().forget(shard);
                     mirror.refresh().await?;
-                    let candidate = candidate(mirror, shard).await?;
                     choice.drop_candidate(shard);
+                    let Some(candidate) = candidate(mirror, shard).await? else {
+                        choice.unreadable.insert(shard);
+                        continue;
+                    };
                     if self.is_for(mirror, request, &candidate)
                         && !is_held_elsewhere(mirror, &candidate).await?
                     {
@@ -338,19 +357,37 @@ impl Choice {
     }
 }
 
-/// A shard as it is known now, ready to be claimed.
-pub(crate) async fn candidate(mirror: &mut Mirror, shard: u32) -> Result<ClaimCandidate, Error> {
-    let page = mirror.page(shard).await?;
+/// Reports shards that do not start because of their ledger page. A fire that is looked at again, later, was reported already.
+fn report_unreadable(mirror: &mut Mirror, request: &ClaimRequest, shards: &BTreeSet<u32>) {
+    let shards = shards.iter().filter(|shard| match &request.scope {
+        ClaimScope::Scheduled => true,
+        ClaimScope::Triggered(selection) => selection.contains(**shard),
+        ClaimScope::Misfired { .. } | ClaimScope::CatchUp => false,
+    });
+    let pages = mirror.pages();
+    let problems: BTreeMap<u32, String> =
+        shards.filter_map(|shard| Some((*shard, pages.problem(*shard)?.to_owned()))).collect();
+    if !problems.is_empty() {
+        mirror.context().tell(MemberEvent::ShardsUnreadable(problems));
+    }
+}
+
+/// A shard as it is known now, ready to be claimed; `None` if its ledger page cannot be read.
+pub(crate) async fn candidate(
+    mirror: &mut Mirror,
+    shard: u32,
+) -> Result<Option<ClaimCandidate>, Error> {
+    let Some(page) = mirror.page(shard).await? else { return Ok(None) };
     let view = mirror.shard(shard);
     let stale_failovering =
         view.and_then(|view| view.failovering.as_ref()).and_then(CachedNode::document);
-    Ok(ClaimCandidate {
+    Ok(Some(ClaimCandidate {
         shard,
         page,
         awaits_failover: mirror.view().failover_items.contains(&shard),
         has_misfire_mark: view.is_some_and(|view| view.misfire),
         stale_failovering: stale_failovering.map(|document| document.version),
-    })
+    }))
 }
 
 /// Whether another live instance runs the shard according to the ledger, whatever the tree shows.

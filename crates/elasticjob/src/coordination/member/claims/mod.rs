@@ -174,7 +174,9 @@ impl ShardClaims {
         mirror.refresh().await?;
         let mut last = BTreeMap::new();
         for shard in self.free(&mirror.assignment()) {
-            last.insert(shard, mirror.page(shard).await?.page.due_at);
+            if let Some(seen) = mirror.page(shard).await? {
+                last.insert(shard, seen.page.due_at);
+            }
         }
         Ok(last)
     }

@@ -156,7 +156,7 @@ impl ShardClaims {
         let Some(held) = self.held.get(shard) else { return Ok(()) };
         let expected = page_after(held, ended);
         let seen = mirror.reread_page(shard).await?;
-        if seen.page != expected {
+        if seen.is_none_or(|seen| seen.page != expected) {
             tracing::warn!(job = %mirror.job().name, shard, %error, "claim lost before it was released");
         } else if let Some(CachedNode::Read(running)) =
             mirror.shard(shard).and_then(|view| view.running.clone())

@@ -58,7 +58,11 @@ impl UnresolvedClaims {
         mirror.sync().await?;
         mirror.refresh().await?;
         for (shard, candidate) in self.candidates.clone() {
-            let seen = mirror.reread_page(shard).await?;
+            let Some(seen) = mirror.reread_page(shard).await? else {
+                // Another program replaced the page since: it no longer is the one that our claim wrote.
+                self.candidates.remove(&shard);
+                continue;
+            };
             let is_ours = seen.page.state == LedgerState::Running
                 && seen.page.holder.as_ref() == Some(mirror.own_id())
                 && !held.contains(shard);

@@ -84,7 +84,11 @@ impl Recovery {
         }
         let view = mirror.shard(shard).cloned();
         let Some(view) = view.filter(|view| holders(view).contains(dead)) else { return Ok(()) };
-        let seen = mirror.reread_page(shard).await?;
+        let Some(seen) = mirror.reread_page(shard).await? else {
+            // Until an operator has replaced the page it is unknown whether the run was lost. The ledger is not watched: check again soon.
+            self.undecided.insert(dead.to_string());
+            return Ok(());
+        };
         // By the ledger another live instance runs it: that instance will say how the run ended.
         if let Some(other) = seen.page.other_holder(dead)
             && mirror.is_alive(other).await?
@@ -161,7 +165,7 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         .map(|(shard, _)| *shard)
         .collect();
     for shard in leftovers {
-        let seen = mirror.reread_page(shard).await?;
+        let Some(seen) = mirror.reread_page(shard).await? else { continue };
         let view = mirror.shard(shard).cloned().unwrap_or_default();
         let Some(transactions) = mirror.transactions() else { return Ok(()) };
         let own_id = mirror.own_id();

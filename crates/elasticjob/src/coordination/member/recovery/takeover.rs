@@ -161,7 +161,11 @@ impl Recovery {
                 break;
             }
             mirror.pages().forget(shard);
-            let candidate = candidate(mirror, shard).await?;
+            let Some(candidate) = candidate(mirror, shard).await? else {
+                // Its page cannot be read. The flag stays, so the next turn must not follow at once.
+                self.postpone_takeovers(mirror.now());
+                continue;
+            };
             let lost = lost_fire(mirror, &candidate);
             if *fire.get_or_insert_with(|| lost.clone()) == lost || candidates.is_empty() {
                 candidates.push(candidate);
@@ -180,7 +184,7 @@ impl Recovery {
         let flagged = mirror.view().failover_items.iter().copied();
         let settled: Vec<u32> = flagged.filter(|shard| self.is_settled(mirror, *shard)).collect();
         for shard in settled {
-            let seen = mirror.reread_page(shard).await?;
+            let Some(seen) = mirror.reread_page(shard).await? else { continue };
             // Everything up to the read is visible now. An instance that flags the shard again after that writes the page, and the
             // transaction is refused.
             mirror.refresh().await?;
