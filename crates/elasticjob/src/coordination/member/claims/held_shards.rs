@@ -67,6 +67,10 @@ impl HeldShards {
         self.shards.get(&shard).map(|held| &**held)
     }
 
+    pub(super) fn get_mut(&mut self, shard: u32) -> Option<&mut HeldShard> {
+        self.shards.get_mut(&shard).map(|held| &mut **held)
+    }
+
     pub(super) fn remove(&mut self, shard: u32) -> Option<Box<HeldShard>> {
         self.shards.remove(&shard)
     }

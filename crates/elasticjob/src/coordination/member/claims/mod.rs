@@ -192,8 +192,11 @@ impl ShardClaims {
     }
 }
 
-/// The flag and mark that claiming this shard cleared and that are still missing.
+/// The flag and mark that claiming this shard cleared and that are still missing; neither if the shard no longer exists.
 fn still_cleared(mirror: &Mirror, candidate: &ClaimCandidate) -> ClearedMarks {
+    if mirror.view().is_current() && mirror.shard(candidate.shard).is_none() {
+        return ClearedMarks::default();
+    }
     let is_flagged = mirror.view().failover_items.contains(&candidate.shard);
     let is_marked = mirror.shard(candidate.shard).is_some_and(|view| view.misfire);
     candidate.cleared_marks().unless_existing(is_flagged, is_marked)
