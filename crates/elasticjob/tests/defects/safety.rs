@@ -42,7 +42,7 @@ fn claimant<'a>(
 
 async fn seen(cluster: &Cluster, shard: u32) -> VersionedPage {
     let version = cluster.stat(&cluster.tree.ledger_page(shard)).await.unwrap().version;
-    VersionedPage { page: cluster.page(shard).await, version: Some(version) }
+    VersionedPage { page: cluster.page(shard).await, version: Some(version), written_at: None }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{
@@ -175,7 +176,7 @@ impl ShardClaims {
         let must_wait = !unavailable.is_empty();
         let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
         let busy = mirror.context().busy.shards();
-        mirror.fetch_pages(&free).await?;
+        let now = mirror.time_for_pages(&free).await?;
         for shard in free {
             if busy.contains(&shard) {
                 if request.scope.is_trigger_for(shard) {
@@ -185,7 +186,7 @@ impl ShardClaims {
                 continue;
             }
             let candidate = candidate(mirror, shard).await?;
-            if !self.is_for(mirror, request, &candidate) {
+            if !self.is_for(mirror, request, &candidate, now) {
                 continue;
             }
             if let Some(holder) = live_holder(mirror, &candidate).await? {
@@ -246,9 +247,10 @@ impl ShardClaims {
                 Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
                     mirror.pages().forget(shard);
                     mirror.refresh().await?;
+                    let now = mirror.time_for_pages(&[shard]).await?;
                     let candidate = candidate(mirror, shard).await?;
                     choice.drop_candidate(shard);
-                    if self.is_for(mirror, request, &candidate)
+                    if self.is_for(mirror, request, &candidate, now)
                         && live_holder(mirror, &candidate).await?.is_none()
                     {
                         choice.candidates.push(candidate);
@@ -307,18 +309,28 @@ impl ShardClaims {
         assigned
     }
 
-    /// Whether the request is for this shard, by the shard's page and marks.
-    fn is_for(&self, mirror: &Mirror, request: &ClaimRequest, candidate: &ClaimCandidate) -> bool {
-        let page = &candidate.page.page;
+    /// Whether the request is for this shard, by the shard's page, as judged at `now`, and by its marks.
+    fn is_for(
+        &self,
+        mirror: &Mirror,
+        request: &ClaimRequest,
+        candidate: &ClaimCandidate,
+        now: Timestamp,
+    ) -> bool {
+        let flaws = mirror.context().flaws;
+        let (seen, due_at) = (&candidate.page, request.fire.due_at);
+        let is_covered = flaws.has(Flaw::TrustEveryPage)
+            && request.fire.run.is_scheduled()
+            && seen.page.due_at.is_some_and(|known| known >= due_at);
         let has_started =
-            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
+            (is_covered || seen.has_started(&request.fire, now)) && !flaws.has(Flaw::IgnoreLedger);
         match &request.scope {
             ClaimScope::Scheduled => !has_started,
             ClaimScope::Triggered(shards) => !has_started && shards.contains(candidate.shard),
             // A shard that never ran has nothing to catch up on.
-            ClaimScope::CatchUp => !has_started && page.due_at.is_some(),
+            ClaimScope::CatchUp => !has_started && seen.page.due_at.is_some(),
             ClaimScope::Misfired { since } => {
-                let (shard, due_at) = (candidate.shard, request.fire.due_at);
+                let shard = candidate.shard;
                 let assignment = mirror.assignment();
                 // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
                 let is_known_missed = request.fire.run.is_scheduled()

@@ -107,8 +107,9 @@ impl HeldShards {
                 versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
             let version = version.expect("a claim writes the page of every shard");
             let page = candidate.page.page.after_claim(&fire, mirror.own_id());
-            let seen = VersionedPage { page: page.clone(), version: Some(version) };
-            mirror.pages().remember(shard, seen);
+            let written =
+                VersionedPage { page: page.clone(), version: Some(version), written_at: None };
+            mirror.pages().remember(shard, written);
             for part in ShardNode::HOLDERS {
                 let document = Document {
                     data: mirror.own_id().to_string().into(),

@@ -173,8 +173,10 @@ impl ShardClaims {
     ) -> Result<BTreeMap<u32, Option<Timestamp>>, Error> {
         mirror.refresh().await?;
         let mut last = BTreeMap::new();
-        for shard in self.free(&mirror.assignment()) {
-            last.insert(shard, mirror.page(shard).await?.page.due_at);
+        let free = self.free(&mirror.assignment());
+        let now = mirror.time_for_pages(&free).await?;
+        for shard in free {
+            last.insert(shard, mirror.page(shard).await?.last_due(now));
         }
         Ok(last)
     }

@@ -132,7 +132,8 @@ impl ShardClaims {
             {
                 self.missed.note_run(shard, held.since..=mirror.context().clock.now());
             }
-            mirror.pages().remember(shard, VersionedPage { page, version: Some(version) });
+            let written = VersionedPage { page, version: Some(version), written_at: None };
+            mirror.pages().remember(shard, written);
         }
         Ok(())
     }
