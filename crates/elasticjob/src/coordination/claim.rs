@@ -266,7 +266,7 @@ impl TransactionBuilder<'_> {
                     );
                 }
             }
-            let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
+            let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
             self.write_page(&mut transaction, shard, &before, page);
             self.restore_marks(&mut transaction, shard, restore);
         }
@@ -325,7 +325,7 @@ impl TransactionBuilder<'_> {
                 );
             }
         }
-        let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
+        let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
         self.write_page(&mut transaction, shard, &before, &candidate.page.page);
         self.restore_marks(&mut transaction, shard, restore);
         transaction
@@ -469,6 +469,7 @@ mod tests {
         VersionedPage {
             page: LedgerPage::read(&node.data).unwrap(),
             version: Some(node.stat.version),
+            written_at: None,
         }
     }
 

@@ -30,6 +30,8 @@ pub enum Flaw {
     ForgetMissedFires,
     /// A member does not notice that its claim was taken away.
     IgnoreClaimLoss,
+    /// A page of a clock that was ahead covers every fire until the one that it names.
+    TrustEveryPage,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

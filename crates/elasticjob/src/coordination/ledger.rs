@@ -4,7 +4,7 @@
 //! tree are deleted and re-created, always at version zero, so a version check on them cannot tell one instance's node from another's. A page is
 //! never deleted while the job exists: its version only grows, so an instance that has read it can tell whether anything has happened since.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,9 @@ use crate::{
 const VERSION: u64 = 1;
 
 const KEYS: [&str; 7] = ["asked", "attempt", "dueAt", "owner", "run", "state", "v"];
+
+/// How far clocks may differ. A page that names a fire due later than this after the page was written is the work of a clock that was ahead.
+pub const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A ledger page: the record of a shard's last claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -105,6 +108,37 @@ impl LedgerState {
 pub struct VersionedPage {
     pub page: LedgerPage,
     pub version: Option<Version>,
+    /// When the page was written, by the registry's clock; `None` for a page that this instance wrote.
+    pub written_at: Option<Timestamp>,
+}
+
+impl VersionedPage {
+    /// Whether any instance has started this fire. A scheduled fire also counts as started once a later one was, unless the page was written
+    /// before that later fire was due: then a clock was ahead, and the page covers only the fire that it names.
+    pub fn has_started(&self, fire: &Fire, now: Timestamp) -> bool {
+        if !fire.run.is_scheduled() {
+            return self.page.run.as_ref() == Some(&fire.run);
+        }
+        self.page.due_at.is_some_and(|known| {
+            known == fire.due_at || (known > fire.due_at && self.is_plausible(known, now))
+        })
+    }
+
+    /// The newest scheduled fire that was started; if a clock was ahead, the time at which it was started.
+    pub fn last_due(&self, now: Timestamp) -> Option<Timestamp> {
+        let due_at = self.page.due_at?;
+        Some(if self.is_plausible(due_at, now) { due_at } else { self.started_before(now) })
+    }
+
+    fn is_plausible(&self, due_at: Timestamp, now: Timestamp) -> bool {
+        let latest = self.started_before(now).saturating_add(CLOCK_TOLERANCE);
+        latest.is_ok_and(|latest| due_at <= latest)
+    }
+
+    /// The latest time at which the fire of the page can have been started.
+    fn started_before(&self, now: Timestamp) -> Timestamp {
+        self.written_at.map_or(now, |written_at| written_at.min(now))
+    }
 }
 
 /// A ledger page that is not valid.
@@ -170,15 +204,6 @@ impl LedgerPage {
         Value::Object(page).to_string().into_bytes()
     }
 
-    /// Whether any instance has started this fire. A scheduled fire also counts as started once a later one was.
-    pub fn has_started(&self, fire: &Fire) -> bool {
-        if fire.run.is_scheduled() {
-            self.due_at.is_some_and(|known| known >= fire.due_at)
-        } else {
-            self.run.as_ref() == Some(&fire.run)
-        }
-    }
-
     /// The page after `holder` has claimed the shard for this fire. A triggered run leaves `due_at` unchanged.
     #[must_use]
     pub fn after_claim(&self, fire: &Fire, holder: &InstanceId) -> Self {
@@ -220,6 +245,11 @@ impl LedgerPage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn has_started(page: &LedgerPage, fire: &Fire) -> bool {
+        let seen = VersionedPage { page: page.clone(), ..VersionedPage::default() };
+        seen.has_started(fire, fire.due_at)
+    }
 
     #[test]
     fn page_survives_a_round_trip() {
@@ -303,10 +333,31 @@ mod tests {
         let running = LedgerPage::default().after_claim(&due, &"10.0.0.7@-@4711".parse().unwrap());
         let in_state = |state| LedgerPage { state, ..running.clone() };
 
-        assert!(running.has_started(&due) && in_state(LedgerState::Lost).has_started(&due));
-        assert!(running.has_started(&fire("2026-11-15T06:36:02Z")));
-        assert!(!in_state(LedgerState::Done).has_started(&fire("2026-11-15T06:36:12Z")));
-        assert!(!LedgerPage::default().has_started(&due));
+        assert!(has_started(&running, &due) && has_started(&in_state(LedgerState::Lost), &due));
+        assert!(has_started(&running, &fire("2026-11-15T06:36:02Z")));
+        assert!(!has_started(&in_state(LedgerState::Done), &fire("2026-11-15T06:36:12Z")));
+        assert!(!has_started(&LedgerPage::default(), &due));
+    }
+
+    #[test]
+    fn page_of_a_clock_ahead_covers_only_its_own_fire() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let fire = |due_at: &str| Fire::scheduled("settle".parse().unwrap(), at(due_at));
+        let early = fire("2026-11-16T06:00:00Z");
+        let (written_at, now) = (at("2026-11-15T06:30:00Z"), at("2026-11-15T07:00:00Z"));
+        let page = LedgerPage::default().after_claim(&early, &"10.0.0.7@-@4711".parse().unwrap());
+        let seen = |written_at| VersionedPage { page: page.clone(), version: None, written_at };
+
+        assert!(seen(Some(written_at)).has_started(&early, now));
+        assert!(!seen(Some(written_at)).has_started(&fire("2026-11-15T07:00:00Z"), now));
+        assert_eq!(seen(Some(written_at)).last_due(now), Some(written_at));
+        // The registry's clock was ahead, too, and is right again.
+        assert!(!seen(Some(early.due_at)).has_started(&fire("2026-11-15T07:00:00Z"), now));
+        let a_minute_before = at("2026-11-16T05:59:00Z");
+        assert!(
+            seen(Some(a_minute_before)).has_started(&fire("2026-11-16T05:00:00Z"), a_minute_before),
+            "clocks may differ by a minute"
+        );
     }
 
     #[test]
@@ -339,8 +390,8 @@ mod tests {
 
         let page = LedgerPage::default().after_claim(&triggered, &me);
 
-        assert!(page.has_started(&triggered));
-        assert!(!page.has_started(&due), "the scheduled fire has not started");
-        assert!(page.after_claim(&due, &me).has_started(&due));
+        assert!(has_started(&page, &triggered));
+        assert!(!has_started(&page, &due), "the scheduled fire has not started");
+        assert!(has_started(&page.after_claim(&due, &me), &due));
     }
 }

@@ -364,6 +364,8 @@ impl JobLoop {
                     return None;
                 }
                 let now = self.node.clock.now();
+                // The clock may have been set back since.
+                state.since = state.since.min(now);
                 let fire = if let Some(schedule) = schedule {
                     let just_now = now + jiff::SignedDuration::from_nanos(1);
                     Fire::scheduled(job.name.clone(), schedule.prev_before(just_now)?)

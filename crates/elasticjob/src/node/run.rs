@@ -105,6 +105,7 @@ impl RunContext {
             // No misfire compensates a trigger or a catch-up fire, so these are retried.
             Err(
                 ClaimError::Resharding
+                | ClaimError::HeldElsewhere { .. }
                 | ClaimError::Busy
                 | ClaimError::Left
                 | ClaimError::Registry(Error::SessionExpired),

@@ -4,19 +4,25 @@
 //! then computes when each is due again, so that no job waits for the computation of another job's schedule.
 //!
 //! The timer follows the wall clock, which can be set, on a machine that can be suspended. If several fires of a job have passed meanwhile, the timer
-//! reports only the newest; the job loop finds out what else was missed.
+//! reports only the newest; the job loop finds out what else was missed. If the clock is set back, the timer computes all next fires again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use futures_channel::mpsc;
 use futures_util::StreamExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 use crate::{runtime::Clock, schedule::Schedule};
+
+/// How soon the timer notices that the clock was set back.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// The clock counts as set back if it shows this much less than it should.
+const MIN_STEP: SignedDuration = SignedDuration::from_secs(1);
 
 /// The timer of a process. Clones are the same timer.
 #[derive(Debug, Clone)]
@@ -76,8 +82,18 @@ impl Timer {
 
     /// Runs until it is dropped.
     pub(super) async fn run(self) {
+        let mut last = (self.clock.now(), self.clock.monotonic());
         loop {
-            let now = self.clock.now();
+            let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+            // What the clock, as it is set now, showed when the timer last looked: no fire since then is left out.
+            let elapsed = monotonic.saturating_since(last.1);
+            let before = now.saturating_sub(elapsed).unwrap_or(Timestamp::MIN);
+            let set_back_by = last.0.duration_since(before);
+            if set_back_by > MIN_STEP {
+                tracing::warn!(%now, %set_back_by, "clock set back, next fires computed again");
+                self.shared.lock().rearm(before);
+            }
+            last = (now, monotonic);
             let notified = self.shared.lock().notify_due(now);
             if !notified.is_empty() {
                 // Let the notified jobs run first.
@@ -89,9 +105,13 @@ impl Timer {
             }
             let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);
             let due = async {
-                match next {
-                    Some(due_at) => self.clock.sleep_until_wall_time(due_at).await,
-                    None => std::future::pending().await,
+                let Some(due_at) = next else { return std::future::pending().await };
+                // A sleep by the wall clock alone would last too long once the clock is set back.
+                let check_at = self.clock.monotonic() + CHECK_INTERVAL;
+                tokio::select! {
+                    biased;
+                    () = self.clock.sleep_until_wall_time(due_at) => {}
+                    () = self.clock.sleep_until(check_at) => {}
                 }
             };
             tokio::select! {
@@ -143,7 +163,7 @@ impl FireQueue {
             let Some(entry) = self.entries.get_mut(&key) else { continue };
             // After a suspension, several fires may have passed: report the newest.
             let newest = if entry.following.is_some_and(|following| following <= now) {
-                entry.schedule.prev_before(now + jiff::SignedDuration::from_nanos(1))
+                entry.schedule.prev_before(now + SignedDuration::from_nanos(1))
             } else {
                 None
             };
@@ -153,6 +173,18 @@ impl FireQueue {
             notified.push((key, due_at));
         }
         notified
+    }
+
+    /// Computes the next fire of every job again, after `from`. A fire may be reported a second time: the ledger tells whether it was started.
+    fn rearm(&mut self, from: Timestamp) {
+        self.order.clear();
+        let keys: Vec<u64> = self.entries.keys().copied().collect();
+        for key in keys {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.following = None;
+            }
+            self.schedule_next(key, from);
+        }
     }
 
     /// Computes the next fire of a job after `from`.
@@ -169,10 +201,6 @@ impl FireQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use jiff::SignedDuration;
-
     use super::*;
     use crate::{
         job::Job,
@@ -223,6 +251,26 @@ mod tests {
         assert_eq!(alarm.due().await, at("2026-11-15T06:01:00Z"));
         clock.advance(Duration::from_secs(4));
         assert_eq!(alarm.due().await, at("2026-11-15T06:01:05Z"));
+    }
+
+    #[tokio::test]
+    async fn clock_set_back_fires_when_the_right_time_comes() {
+        let clock = ManualClock::at(at("2026-11-15T18:00:01Z"));
+        let timer = Timer::new(Arc::new(clock.clone()));
+        let mut alarm = timer.register(schedule("0 0 7 * * ?"));
+        let mut tasks = Tasks::new();
+        tasks.spawn(timer.clone().run());
+        tokio::task::yield_now().await;
+
+        clock.set_wall(at("2026-11-15T06:00:01Z"));
+        for _ in 0..120 {
+            clock.advance(Duration::from_secs(30));
+            for _ in 0..5 {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        assert_eq!(alarm.due.try_recv().ok(), Some(at("2026-11-15T07:00:00Z")));
     }
 
     #[tokio::test]

@@ -51,9 +51,9 @@ pub(crate) fn job(shards: u32) -> Job {
     Job::named("settle").unwrap().cron("0/5 * * * * ?").unwrap().shards(shards)
 }
 
-/// The nth fire of the job.
+/// The nth fire of the job, due shortly after a cluster starts.
 pub(crate) fn fire(nth: i64) -> Fire {
-    let due_at = jiff::Timestamp::from_second(1_800_000_000 + nth).unwrap();
+    let due_at = clock().now() + jiff::SignedDuration::from_secs(30 + nth);
     Fire::scheduled("settle".parse().unwrap(), due_at)
 }
 

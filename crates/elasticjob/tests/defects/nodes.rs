@@ -146,6 +146,17 @@ impl Cluster {
         self.start(host, job, handler, |node, job| node.history(recorder).with(job)).await
     }
 
+    /// Starts a node that has a clock of its own.
+    pub(crate) async fn node_with_clock(
+        &self,
+        host: u8,
+        job: Job,
+        handler: &TestHandler,
+        clock: Arc<dyn Clock>,
+    ) -> (RunningNode, Connection) {
+        self.start(host, job, handler, |node, job| node.clock(clock).with(job)).await
+    }
+
     async fn start(
         &self,
         host: u8,

@@ -8,8 +8,8 @@ use elasticjob::{
         member::{ClaimError, ClaimScope, MemberEvent},
         tree::ShardNode,
     },
-    job::Reconcile,
-    registry::{Create, ExpectedVersion, Op, Registry},
+    job::{Monitor, Reconcile},
+    registry::{Create, ExpectedVersion, Op, Path, Registry},
     runtime::CancelReason,
 };
 
@@ -83,6 +83,47 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
     ours.connection.link.heal();
     cluster.advance_seconds(2).await;
     assert_eq!(ours.run(&due).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_removed_by_java_during_a_run_leaves_no_running_page() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, job(1)).await;
+    let claimed = ours.claim(&fire(1)).await;
+
+    // Java's console removes the tree and does not know the ledger; our process lives on.
+    cluster.remove(cluster.tree.root()).await;
+    cluster.settle().await;
+    ours.finish(claimed).await;
+    let (member, _connection) = (ours.member, ours.connection);
+    member.leave().await;
+    let other = cluster.join(2, job(1)).await;
+
+    assert_eq!(cluster.page(0).await.state, LedgerState::Done);
+    assert_eq!(other.run(&fire(2)).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_end_of_monitoring_leaves_no_running_page() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, job(1)).await;
+    let claimed = ours.claim(&fire(1)).await;
+    let mut blocked = ours.connection.block_next(|ops| {
+        let is_running = |path: &Path| path.as_str().ends_with("/running");
+        ops.iter().any(|op| matches!(op, Op::Delete { path, .. } if is_running(path)))
+    });
+
+    cluster.write(&cluster.tree.config(), &job(1).monitor(Monitor::Nothing).to_yaml()).await;
+    blocked.reached().await;
+    ours.connection.link.cut_after_next_request();
+    blocked.unblock();
+    cluster.settle().await;
+    ours.connection.link.heal();
+    cluster.advance_seconds(2).await;
+    assert_eq!(cluster.running(0).await, None, "the request was carried out");
+    ours.finish(claimed).await;
+
+    assert_eq!(cluster.page(0).await.state, LedgerState::Done);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,10 @@ use super::{
     world::{World, lock, tree_of},
 };
 use elasticjob::{
-    coordination::tree::ShardNode,
+    coordination::{
+        ledger::{LedgerPage, LedgerState},
+        tree::{JobTree, ShardNode},
+    },
     job::{Misfire, RunReason},
     registry::{Path, Registry},
 };
@@ -108,6 +111,7 @@ impl World {
                             .report_violation(format_args!("{path} was left behind by {data:?}"));
                     }
                 }
+                self.check_page(&name, shard, &tree, &instances).await;
                 let owner =
                     self.observer.get(&tree.shard(shard, ShardNode::Owner)).await.ok().flatten();
                 let owner = owner.map(|node| String::from_utf8_lossy(&node.data).into_owned());
@@ -142,6 +146,20 @@ impl World {
                     "the shards of {name} are assigned unevenly: {counts:?}; instances {instances:?}, servers {servers:?}, leader {leader:?}"
                 ));
             }
+        }
+    }
+
+    /// No live instance holds the shard according to the ledger: between two fires nothing runs.
+    async fn check_page(&self, name: &str, shard: u32, tree: &JobTree, instances: &[String]) {
+        let node = self.observer.get(&tree.ledger_page(shard)).await.ok().flatten();
+        let page = node.and_then(|node| LedgerPage::read(&node.data).ok()).unwrap_or_default();
+        if let Some(holder) = &page.holder
+            && page.state == LedgerState::Running
+            && instances.iter().any(|id| id == holder.as_str())
+        {
+            self.oracle.report_violation(format_args!(
+                "the page of {name}/{shard} says that {holder} still runs it"
+            ));
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{JobContext, Report, Severity, Topic};
 use crate::{
     admin::model::{Instance, Language, Shard, ShardStatus},
-    coordination::ledger::{LedgerPage, LedgerState},
+    coordination::ledger::{CLOCK_TOLERANCE, LedgerPage, LedgerState},
     job::{CatchUp, RunId},
 };
 
@@ -53,6 +53,13 @@ impl JobContext<'_> {
             Some(known) if known == due => {
                 report.info(Topic::Started, format!("the fire of {due} was started"));
             }
+            Some(known) if known > self.now + CLOCK_TOLERANCE => report.warning(
+                Topic::Limits,
+                format!(
+                    "its page names the fire of {known}, which is not due yet: a clock was ahead"
+                ),
+                "the next fire corrects the page",
+            ),
             Some(known) if known > due => {
                 report.info(Topic::Limits, format!("a later fire, of {known}, was started: {}; the ledger keeps only the newest", outcome(page.state)));
             }

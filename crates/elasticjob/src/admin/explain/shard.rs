@@ -3,7 +3,8 @@
 use super::{JobContext, Report, Topic};
 use crate::{
     admin::model::{ServerStatus, Shard},
-    job::{Misfire, server_of},
+    coordination::ledger::{LedgerPage, LedgerState},
+    job::{Misfire, Monitor, server_of},
 };
 
 impl JobContext<'_> {
@@ -75,6 +76,18 @@ impl JobContext<'_> {
                     "another instance takes it over, or runs it at its next fire",
                 );
             }
+        }
+        let page = self.snapshot.page(shard.item).and_then(|(page, _)| page.ok());
+        if shard.running.is_none()
+            && self.job.is_some_and(|job| job.monitor == Monitor::Executions)
+            && let Some(LedgerPage { state: LedgerState::Running, holder: Some(holder), .. }) = page
+            && self.snapshot.processes.contains(holder.as_str())
+        {
+            report.blocking(
+                Topic::Running,
+                format!("{holder} holds it according to the ledger, and the tree shows no run"),
+                "it is released within a moment; if it is not, restart that worker",
+            );
         }
         if shard.has_misfire_mark {
             let message = "it came due while it was running".to_owned();

@@ -165,6 +165,8 @@ pub enum ClaimError {
     NothingToRun,
     #[error("shards were being assigned for longer than the fire could wait")]
     Resharding,
+    #[error("shard {shard} is still held by {holder}, according to the ledger")]
+    HeldElsewhere { shard: u32, holder: InstanceId },
     #[error("this process still runs these shards for an earlier fire")]
     Busy,
     #[error(transparent)]

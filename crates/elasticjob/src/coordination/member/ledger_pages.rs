@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 
 use super::{context::Context, handle::LostShard};
 use crate::{
@@ -44,6 +45,13 @@ impl LedgerPages {
         self.known.remove(&shard);
     }
 
+    /// Those of the shards whose page names a fire that is due after `latest`.
+    pub(super) fn due_after(&self, shards: &[u32], latest: Timestamp) -> Vec<u32> {
+        let due_at = |shard: &u32| self.known.get(shard).and_then(|seen| seen.page.due_at);
+        let is_later = |shard: &u32| due_at(shard).is_some_and(|due_at| due_at > latest);
+        shards.iter().copied().filter(is_later).collect()
+    }
+
     /// Reads the pages that are not known, all at once. A page that cannot be parsed concerns its own shard only.
     pub(super) async fn fetch(
         &mut self,
@@ -76,7 +84,8 @@ impl LedgerPages {
                     if let Some(lost) = lost {
                         self.possibly_lost.insert(shard, lost);
                     }
-                    VersionedPage { page, version: Some(node.stat.version) }
+                    let written_at = Timestamp::from_millisecond(node.stat.changed_at_ms).ok();
+                    VersionedPage { page, version: Some(node.stat.version), written_at }
                 }
             };
             self.remember(shard, seen);

@@ -9,6 +9,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use super::{
@@ -18,7 +19,8 @@ use super::{
 use crate::{
     coordination::{
         claim::TransactionBuilder,
-        ledger::VersionedPage,
+        clock_skew,
+        ledger::{CLOCK_TOLERANCE, VersionedPage},
         tree::{JobTree, ShardNode, TreeNode},
         view::{CachedNode, Document, ShardView, View},
     },
@@ -256,6 +258,33 @@ impl Mirror {
     pub(super) async fn fetch_pages(&mut self, shards: &[u32]) -> Result<(), Error> {
         let Self { context, pages, view, job, .. } = self;
         pages.fetch(context, view, job, shards).await
+    }
+
+    /// The time by which the pages of these shards are judged. It is that of our clock, unless a page names a fire that is not due by it: then a
+    /// clock was ahead when the page was written, or ours is behind, and only the registry's clock can tell.
+    pub(super) async fn time_for_pages(&mut self, shards: &[u32]) -> Result<Timestamp, Error> {
+        self.fetch_pages(shards).await?;
+        let now = self.context.clock.now();
+        let latest = now.saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
+        let mut is_registry_ahead = false;
+        for shard in self.pages.due_after(shards, latest) {
+            let mut seen = self.pages.get(shard);
+            if seen.as_ref().is_none_or(|seen| seen.written_at.is_none()) {
+                seen = self.reread_page(shard).await?;
+            }
+            let written_at = seen.and_then(|seen| seen.written_at);
+            is_registry_ahead |= written_at.is_some_and(|written_at| written_at > latest);
+        }
+        if !is_registry_ahead {
+            return Ok(now);
+        }
+        let Context { registry, clock, tree, .. } = &self.context;
+        match clock_skew::measure(&**registry, &**clock, tree).await {
+            Ok(skew) => Ok(clock.now().saturating_sub(skew).unwrap_or(now)),
+            // The job has been removed.
+            Err(Error::Operation { .. }) => Ok(now),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn take_observations(&mut self) -> Vec<Observation> {

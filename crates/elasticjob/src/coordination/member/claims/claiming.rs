@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{
@@ -27,7 +28,7 @@ use crate::{
         tree::ShardNode,
         view::CachedNode,
     },
-    job::{FencingToken, Fire},
+    job::{FencingToken, Fire, InstanceId},
     registry::{Committed, Error},
     runtime::Monotonic,
 };
@@ -58,8 +59,8 @@ pub(super) enum Lateness {
 enum Progress {
     Claimed(Box<ShardClaim>),
     Refused(ClaimError),
-    /// Shards are being assigned, or another instance still runs them: try again.
-    Wait,
+    /// Shards are being assigned, or another instance still runs them: try again. Refused with this error once its time is over.
+    Wait(ClaimError),
 }
 
 /// The shards of a request, as far as they are ours.
@@ -71,6 +72,8 @@ struct Choice {
     unavailable: BTreeSet<u32>,
     /// Another instance has one of them.
     must_wait: bool,
+    /// A shard that another live instance holds according to the ledger, and that instance.
+    held_elsewhere: Option<(u32, InstanceId)>,
     /// A task of this process still runs one of them, and it was triggered.
     is_busy: bool,
     /// Shards whose ledger page cannot be read: they cannot be claimed, and waiting does not help.
@@ -80,10 +83,14 @@ struct Choice {
 impl Choice {
     /// What follows if no shard can be claimed now.
     fn without_candidates(&self) -> Progress {
-        match (self.is_busy, self.must_wait) {
-            (true, _) => Progress::Refused(ClaimError::Busy),
-            (false, true) => Progress::Wait,
-            (false, false) => Progress::Refused(ClaimError::NothingToRun),
+        match (self.is_busy, self.must_wait, &self.held_elsewhere) {
+            (true, _, _) => Progress::Refused(ClaimError::Busy),
+            (false, _, Some((shard, holder))) => {
+                let (shard, holder) = (*shard, holder.clone());
+                Progress::Wait(ClaimError::HeldElsewhere { shard, holder })
+            }
+            (false, true, None) => Progress::Wait(ClaimError::Resharding),
+            (false, false, None) => Progress::Refused(ClaimError::NothingToRun),
         }
     }
 }
@@ -107,8 +114,8 @@ impl ShardClaims {
         let answer = match self.try_claim(mirror, &waiting.request).await {
             Ok(Progress::Claimed(claim)) => Ok(*claim),
             Ok(Progress::Refused(error)) => Err(error),
-            Ok(Progress::Wait) if is_late => Err(ClaimError::Resharding),
-            Ok(Progress::Wait) => return self.waiting.push(waiting),
+            Ok(Progress::Wait(error)) if is_late => Err(error),
+            Ok(Progress::Wait(_)) => return self.waiting.push(waiting),
             Err(error) => Err(error.into()),
         };
         let _ = waiting.reply.send(answer);
@@ -152,18 +159,19 @@ impl ShardClaims {
     ) -> Option<Progress> {
         // Until the view is complete nothing is known. An instance that was shut down starts nothing; the next pass refuses its claims.
         if !assignment.is_member() {
-            return Some(Progress::Wait);
+            return Some(Progress::Wait(ClaimError::Resharding));
         }
         // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
         if assignment.is_enabled() == Some(false) {
             return Some(Progress::Refused(ClaimError::NothingToRun));
         }
         if !assignment.is_settled() || !self.unresolved.is_empty() {
-            return Some(Progress::Wait);
+            return Some(Progress::Wait(ClaimError::Resharding));
         }
         // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
         let is_trigger = scope.is_trigger();
-        (is_trigger && assignment.has_absent_owners()).then_some(Progress::Wait)
+        let is_awaiting_owners = is_trigger && assignment.has_absent_owners();
+        is_awaiting_owners.then_some(Progress::Wait(ClaimError::Resharding))
     }
 
     /// Which shards the request is for. Marks those that it misses as misfired.
@@ -181,7 +189,7 @@ impl ShardClaims {
         let must_wait = !unavailable.is_empty();
         let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
         let busy = mirror.context().busy.shards();
-        mirror.fetch_pages(&free).await?;
+        let now = mirror.time_for_pages(&free).await?;
         for shard in free {
             if busy.contains(&shard) {
                 if request.scope.is_trigger_for(shard) {
@@ -194,13 +202,13 @@ impl ShardClaims {
                 choice.unreadable.insert(shard);
                 continue;
             };
-            if !self.is_for(mirror, request, &candidate) {
+            if !self.is_for(mirror, request, &candidate, now) {
                 continue;
             }
-            if is_held_elsewhere(mirror, &candidate).await? {
+            if let Some(holder) = live_holder(mirror, &candidate).await? {
                 mirror.pages().forget(shard);
                 choice.unavailable.insert(shard);
-                choice.must_wait = true;
+                choice.held_elsewhere = Some((shard, holder));
             } else {
                 choice.candidates.push(candidate);
             }
@@ -256,12 +264,13 @@ impl ShardClaims {
                     mirror.pages().forget(shard);
                     mirror.refresh().await?;
                     choice.drop_candidate(shard);
+                    let now = mirror.time_for_pages(&[shard]).await?;
                     let Some(candidate) = candidate(mirror, shard).await? else {
                         choice.unreadable.insert(shard);
                         continue;
                     };
-                    if self.is_for(mirror, request, &candidate)
-                        && !is_held_elsewhere(mirror, &candidate).await?
+                    if self.is_for(mirror, request, &candidate, now)
+                        && live_holder(mirror, &candidate).await?.is_none()
                     {
                         choice.candidates.push(candidate);
                     }
@@ -295,7 +304,7 @@ impl ShardClaims {
             self.settle_releases(mirror).await;
         }
         if kept.is_empty() {
-            return Ok(Progress::Wait);
+            return Ok(Progress::Wait(ClaimError::Resharding));
         }
         let busy = mirror.occupy(kept.iter().map(|shard| shard.item));
         Ok(Progress::Claimed(Box::new(ShardClaim { shards: kept, busy, ..claimed })))
@@ -319,18 +328,28 @@ impl ShardClaims {
         assigned
     }
 
-    /// Whether the request is for this shard, by the shard's page and marks.
-    fn is_for(&self, mirror: &Mirror, request: &ClaimRequest, candidate: &ClaimCandidate) -> bool {
-        let page = &candidate.page.page;
+    /// Whether the request is for this shard, by the shard's page, as judged at `now`, and by its marks.
+    fn is_for(
+        &self,
+        mirror: &Mirror,
+        request: &ClaimRequest,
+        candidate: &ClaimCandidate,
+        now: Timestamp,
+    ) -> bool {
+        let flaws = mirror.context().flaws;
+        let (seen, due_at) = (&candidate.page, request.fire.due_at);
+        let is_covered = flaws.has(Flaw::TrustEveryPage)
+            && request.fire.run.is_scheduled()
+            && seen.page.due_at.is_some_and(|known| known >= due_at);
         let has_started =
-            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::IgnoreLedger);
+            (is_covered || seen.has_started(&request.fire, now)) && !flaws.has(Flaw::IgnoreLedger);
         match &request.scope {
             ClaimScope::Scheduled => !has_started,
             ClaimScope::Triggered(shards) => !has_started && shards.contains(candidate.shard),
             // A shard that never ran has nothing to catch up on.
-            ClaimScope::CatchUp => !has_started && page.due_at.is_some(),
+            ClaimScope::CatchUp => !has_started && seen.page.due_at.is_some(),
             ClaimScope::Misfired { since } => {
-                let (shard, due_at) = (candidate.shard, request.fire.due_at);
+                let shard = candidate.shard;
                 let assignment = mirror.assignment();
                 // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
                 let is_known_missed = request.fire.run.is_scheduled()
@@ -390,13 +409,18 @@ pub(crate) async fn candidate(
     }))
 }
 
-/// Whether another live instance runs the shard according to the ledger, whatever the tree shows.
-async fn is_held_elsewhere(mirror: &Mirror, candidate: &ClaimCandidate) -> Result<bool, Error> {
+/// The other live instance that runs the shard according to the ledger alone.
+async fn live_holder(
+    mirror: &Mirror,
+    candidate: &ClaimCandidate,
+) -> Result<Option<InstanceId>, Error> {
     let running = mirror.shard(candidate.shard).and_then(|shard| shard.running.as_ref());
     match candidate.page.page.other_holder(mirror.own_id()) {
         // A `running` node refuses the claim by itself, and then the shard is marked as misfired.
-        Some(holder) if running.is_none() => mirror.is_alive(holder).await,
-        Some(_) | None => Ok(false),
+        Some(holder) if running.is_none() && mirror.is_alive(holder).await? => {
+            Ok(Some(holder.clone()))
+        }
+        Some(_) | None => Ok(None),
     }
 }
 
@@ -436,7 +460,7 @@ mod tests {
         match claims.cannot_claim_yet(&test.assignment(), scope)? {
             Progress::Refused(ClaimError::NothingToRun) => Some("nothing"),
             Progress::Claimed(_) | Progress::Refused(_) => Some("another answer"),
-            Progress::Wait => Some("wait"),
+            Progress::Wait(_) => Some("wait"),
         }
     }
 
@@ -482,7 +506,7 @@ mod tests {
         let answer = |choice: Choice| match choice.without_candidates() {
             Progress::Refused(refused) => refused.to_string(),
             Progress::Claimed(_) => "claimed".to_owned(),
-            Progress::Wait => "wait".to_owned(),
+            Progress::Wait(_) => "wait".to_owned(),
         };
 
         assert_eq!(answer(choice(true, true)), ClaimError::Busy.to_string());

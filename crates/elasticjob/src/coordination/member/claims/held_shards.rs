@@ -67,6 +67,10 @@ impl HeldShards {
         self.shards.get(&shard).map(|held| &**held)
     }
 
+    pub(super) fn get_mut(&mut self, shard: u32) -> Option<&mut HeldShard> {
+        self.shards.get_mut(&shard).map(|held| &mut **held)
+    }
+
     pub(super) fn remove(&mut self, shard: u32) -> Option<Box<HeldShard>> {
         self.shards.remove(&shard)
     }
@@ -103,8 +107,9 @@ impl HeldShards {
                 versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
             let version = version.expect("a claim writes the page of every shard");
             let page = candidate.page.page.after_claim(&fire, mirror.own_id());
-            let seen = VersionedPage { page: page.clone(), version: Some(version) };
-            mirror.pages().remember(shard, seen);
+            let written =
+                VersionedPage { page: page.clone(), version: Some(version), written_at: None };
+            mirror.pages().remember(shard, written);
             for part in ShardNode::HOLDERS {
                 let document = Document {
                     data: mirror.own_id().to_string().into(),

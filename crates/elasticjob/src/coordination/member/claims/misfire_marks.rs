@@ -20,9 +20,11 @@ pub(super) async fn mark_taken_over(
         let is_taken_over = mirror
             .shard(*shard)
             .is_some_and(|view| view.failover.is_some() && !view.misfire && !held.contains(*shard));
-        if is_taken_over
-            && mirror.page(*shard).await?.is_some_and(|seen| !seen.page.has_started(fire))
-        {
+        if !is_taken_over {
+            continue;
+        }
+        let now = mirror.time_for_pages(&[*shard]).await?;
+        if mirror.page(*shard).await?.is_some_and(|seen| !seen.has_started(fire, now)) {
             mark_misfire(mirror, *shard, ShardNode::Failover).await?;
         }
     }
@@ -69,9 +71,11 @@ pub(super) async fn mark_for_newcomers(
     let own = mirror.view().instances.get(mirror.own_id().as_str()).and_then(CachedNode::document);
     let was_there = own.is_some_and(|document| document.written_at_ms < due_ms);
     for shard in shards_of_newcomers(mirror, fire, missed) {
-        let Some(seen) = mirror.reread_page(shard).await? else { continue };
+        mirror.pages().forget(shard);
+        let now = mirror.time_for_pages(&[shard]).await?;
+        let Some(seen) = mirror.page(shard).await? else { continue };
         // A shard that never ran may be new itself: only an instance that was there when the fire was due can tell.
-        if seen.page.has_started(fire) || (seen.version.is_none() && !was_there) {
+        if seen.has_started(fire, now) || (seen.version.is_none() && !was_there) {
             continue;
         }
         let (page, expected) =

@@ -48,6 +48,10 @@ impl MissedFires {
         if !view.is_current() {
             return;
         }
+        // The clock may have been set back since.
+        for since in self.enabled_since.values_mut().chain(&mut self.open_since) {
+            *since = (*since).min(now);
+        }
         let disabled: BTreeSet<u32> = view
             .shards
             .iter()

@@ -173,9 +173,11 @@ impl ShardClaims {
     ) -> Result<BTreeMap<u32, Option<Timestamp>>, Error> {
         mirror.refresh().await?;
         let mut last = BTreeMap::new();
-        for shard in self.free(&mirror.assignment()) {
+        let free = self.free(&mirror.assignment());
+        let now = mirror.time_for_pages(&free).await?;
+        for shard in free {
             if let Some(seen) = mirror.page(shard).await? {
-                last.insert(shard, seen.page.due_at);
+                last.insert(shard, seen.last_due(now));
             }
         }
         Ok(last)
@@ -194,8 +196,11 @@ impl ShardClaims {
     }
 }
 
-/// The flag and mark that claiming this shard cleared and that are still missing.
+/// The flag and mark that claiming this shard cleared and that are still missing; neither if the shard no longer exists.
 fn still_cleared(mirror: &Mirror, candidate: &ClaimCandidate) -> ClearedMarks {
+    if mirror.view().is_current() && mirror.shard(candidate.shard).is_none() {
+        return ClearedMarks::default();
+    }
     let is_flagged = mirror.view().failover_items.contains(&candidate.shard);
     let is_marked = mirror.shard(candidate.shard).is_some_and(|view| view.misfire);
     candidate.cleared_marks().unless_existing(is_flagged, is_marked)

@@ -15,6 +15,9 @@ use crate::{
     registry::{Create, Error, ExpectedVersion, Op, Path, Version},
 };
 
+/// How often a refused release is tried at once before it has to wait.
+const ATTEMPTS: usize = 4;
+
 pub(super) struct PendingRelease {
     shards: Vec<(u32, Release)>,
     reply: Option<oneshot::Sender<Result<(), Error>>>,
@@ -59,14 +62,6 @@ impl ShardClaims {
         shards: &mut Vec<(u32, Release)>,
     ) -> Result<(), Error> {
         mirror.refresh().await?;
-        // Removing a job removes its shards: there is nothing left to release.
-        let is_removed = mirror.view().is_current() && mirror.view().config.is_none();
-        if is_removed {
-            for (shard, _) in shards.drain(..) {
-                self.held.remove(shard);
-                mirror.pages().forget(shard);
-            }
-        }
         // After a gap the holders are unread, and until the snapshot is complete not even their nodes are known. An unread node would be
         // left behind.
         let unread: Vec<Path> = if mirror.view().is_current() {
@@ -137,36 +132,61 @@ impl ShardClaims {
             {
                 self.missed.note_run(shard, held.since..=mirror.context().clock.now());
             }
-            mirror.pages().remember(shard, VersionedPage { page, version: Some(version) });
+            let written = VersionedPage { page, version: Some(version), written_at: None };
+            mirror.pages().remember(shard, written);
         }
         Ok(())
     }
 
+    /// Releases one shard that was refused. The claim is forgotten only when its page has changed: a page that names a live instance would
+    /// keep every other instance from the shard.
     async fn release_alone(
         &mut self,
         mirror: &mut Mirror,
         (shard, ended): (u32, Release),
     ) -> Result<(), Error> {
-        mirror.refresh().await?;
-        let error = match self.release_together(mirror, &[(shard, ended)]).await {
-            Ok(()) => return Ok(()),
-            Err(error @ Error::Operation { .. }) => error,
-            Err(error) => return Err(error),
-        };
-        let Some(held) = self.held.get(shard) else { return Ok(()) };
-        let expected = page_after(held, ended);
-        let seen = mirror.reread_page(shard).await?;
-        if seen.is_none_or(|seen| seen.page != expected) {
-            tracing::warn!(job = %mirror.job().name, shard, %error, "claim lost before it was released");
-        } else if let Some(CachedNode::Read(running)) =
-            mirror.shard(shard).and_then(|view| view.running.clone())
-            && held.claim_zxid == running.created
-        {
-            // An earlier try wrote the page and its answer was lost, so the nodes are gone, too: wait until we see that.
-            mirror.sync().await?;
+        let mut refusal = None;
+        for _ in 0..ATTEMPTS {
+            mirror.refresh().await?;
+            let unread = mirror.view().dirty_holders_of(shard);
+            mirror.read(&unread).await?;
+            let error = match self.release_together(mirror, &[(shard, ended)]).await {
+                Ok(()) => return Ok(()),
+                Err(error @ Error::Operation { .. }) => error,
+                Err(error) => return Err(error),
+            };
+            let seen = mirror.reread_page(shard).await?;
+            // The first operation of a fenced release checks our process: without it, the shard is for others to take over.
+            let is_dead = ended == Release::Ended(Outcome::Fenced)
+                && matches!(error, Error::Operation { index: 0, .. });
+            let Some(held) = self.held.get_mut(shard) else { return Ok(()) };
+            if let Some(seen) = &seen
+                && let Some(version) = seen.version
+                && seen.page == held.page
+                && !is_dead
+            {
+                // The claim is ours: an own write whose answer was lost has changed the version, or a node has vanished.
+                held.version = version;
+                refusal = Some(error);
+                mirror.sync().await?;
+                continue;
+            }
+            if seen.is_none_or(|seen| seen.page != page_after(held, ended)) {
+                let is_removed = mirror.view().is_current() && mirror.view().config.is_none();
+                if !is_removed {
+                    tracing::warn!(job = %mirror.job().name, shard, %error, "claim lost before it was released");
+                }
+            } else if let Some(CachedNode::Read(running)) =
+                mirror.shard(shard).and_then(|view| view.running.clone())
+                && held.claim_zxid == running.created
+            {
+                // An earlier try wrote the page and its answer was lost, so the nodes are gone, too: wait until we see that.
+                mirror.sync().await?;
+            }
+            self.held.remove(shard);
+            return Ok(());
         }
-        self.held.remove(shard);
-        Ok(())
+        refusal.map_or(Ok(()), Err)
     }
 }
 

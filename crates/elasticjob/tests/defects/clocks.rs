@@ -1,0 +1,157 @@
+//! Wall clocks that are wrong, or that are set: no fire is lost.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use elasticjob::{
+    job::Job,
+    runtime::{Clock, Monotonic},
+    testing::ManualClock,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    cluster::{Cluster, job},
+    nodes::TestHandler,
+};
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// A clock whose wall time is ahead; its monotonic time is right, and so is the registry's clock.
+#[derive(Debug, Clone)]
+struct WrongClock {
+    time: ManualClock,
+    seconds_ahead: Arc<AtomicI64>,
+}
+
+impl WrongClock {
+    fn new(cluster: &Cluster, ahead: SignedDuration) -> Self {
+        let seconds_ahead = Arc::new(AtomicI64::new(ahead.as_secs()));
+        Self { time: cluster.clock.clone(), seconds_ahead }
+    }
+
+    fn set_ahead(&self, ahead: SignedDuration) {
+        self.seconds_ahead.store(ahead.as_secs(), Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let ahead = SignedDuration::from_secs(self.seconds_ahead.load(Ordering::Relaxed));
+        self.time.now().saturating_add(ahead).unwrap_or(Timestamp::MAX)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        self.time.monotonic()
+    }
+
+    async fn sleep_until(&self, deadline: Monotonic) {
+        self.time.sleep_until(deadline).await;
+    }
+}
+
+fn hourly() -> Job {
+    job(2).cron("0 0 * * * ?").unwrap()
+}
+
+/// Shard and due time of every attempt.
+fn ran(handlers: &[&TestHandler]) -> BTreeSet<(u32, String)> {
+    let attempts = handlers.iter().flat_map(|handler| handler.attempts());
+    attempts.map(|attempt| (attempt.item, attempt.due_at)).collect()
+}
+
+/// Both shards at each of these times.
+fn expected(due_at: impl IntoIterator<Item = String>) -> BTreeSet<(u32, String)> {
+    due_at.into_iter().flat_map(|due_at| [(0, due_at.clone()), (1, due_at)]).collect()
+}
+
+fn assert_none_missing(ran: &BTreeSet<(u32, String)>, expected: &BTreeSet<(u32, String)>) {
+    let missing: Vec<_> = expected.difference(ran).collect();
+    assert!(missing.is_empty(), "never ran: {missing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_a_day_ahead_for_five_seconds_loses_no_fire() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (TestHandler::immediate(), TestHandler::immediate());
+    let clock = WrongClock::new(&cluster, SignedDuration::ZERO);
+    let (_first, _connection) =
+        cluster.node_with_clock(1, hourly(), &one, Arc::new(clock.clone())).await;
+    let (_second, _other_connection) = cluster.node(2, hourly(), &two).await;
+    cluster.advance(Duration::from_mins(30)).await;
+
+    clock.set_ahead(DAY);
+    cluster.advance_seconds(5).await;
+    clock.set_ahead(SignedDuration::ZERO);
+    cluster.advance(Duration::from_hours(6)).await;
+
+    let expected = expected((7..=12).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+    let ran = ran(&[&one, &two]);
+    assert_none_missing(&ran, &expected);
+    assert!(ran.len() <= expected.len() + 1, "at most one early run: {ran:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_of_node_and_registry_a_day_ahead_loses_no_fire() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let (_node, _connection) = cluster.node(1, hourly(), &handler).await;
+    cluster.advance(Duration::from_mins(30)).await;
+
+    cluster.clock.set_wall(cluster.clock.now() + DAY);
+    cluster.advance_seconds(5).await;
+    cluster.clock.set_wall(cluster.clock.now() - DAY);
+    cluster.advance(Duration::from_hours(6)).await;
+
+    let expected = expected((7..=12).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+    let ran = ran(&[&handler]);
+    assert_none_missing(&ran, &expected);
+    assert!(ran.len() <= expected.len() + 2, "at most one early run per shard: {ran:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_an_hour_behind_repeats_no_fire() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (TestHandler::immediate(), TestHandler::immediate());
+    let clock = WrongClock::new(&cluster, SignedDuration::ZERO);
+    let every_minute = || job(2).cron("0 * * * * ?").unwrap();
+    let (_first, _connection) =
+        cluster.node_with_clock(1, every_minute(), &one, Arc::new(clock.clone())).await;
+    let (_second, _other_connection) = cluster.node(2, every_minute(), &two).await;
+    cluster.advance(Duration::from_mins(70)).await;
+
+    clock.set_ahead(SignedDuration::from_hours(-1));
+    cluster.advance(Duration::from_mins(5)).await;
+    clock.set_ahead(SignedDuration::ZERO);
+    cluster.advance(Duration::from_mins(5)).await;
+
+    let ran = ran(&[&one, &two]);
+    assert_eq!(ran.len(), one.attempts().len() + two.attempts().len(), "each fire ran once");
+    let expected = expected((15..=20).map(|minute| format!("2026-11-15T07:{minute:02}:00Z")));
+    assert_none_missing(&ran, &expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_started_with_a_clock_ahead_loses_no_fire_once_it_is_set() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let clock = WrongClock::new(&cluster, SignedDuration::from_hours(1));
+    let every_minute = job(2).cron("0 * * * * ?").unwrap();
+    let (_node, _connection) =
+        cluster.node_with_clock(1, every_minute, &handler, Arc::new(clock.clone())).await;
+    cluster.advance_seconds(5).await;
+
+    clock.set_ahead(SignedDuration::ZERO);
+    cluster.advance(Duration::from_mins(10)).await;
+
+    let expected = expected((1..=10).map(|minute| format!("2026-11-15T06:{minute:02}:00Z")));
+    assert_none_missing(&ran(&[&handler]), &expected);
+}
