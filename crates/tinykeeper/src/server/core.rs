@@ -553,7 +553,7 @@ impl Core {
         };
         if self.since_snapshot >= self.config.snapshot_every {
             self.since_snapshot = 0;
-            batch.snapshot = Some((self.tree.zxid(), self.tree.to_snapshot()));
+            batch.snapshot = Some((self.tree.zxid(), self.tree.freeze()));
         }
         batch.is_empty() || journal.write(batch).await
     }

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::outbox::Outbox;
-use crate::store::{self, Store};
+use crate::{
+    store::{self, Store},
+    tree::FrozenTree,
+};
 
 /// Bytes of records and output that may be queued, including those that are being written.
 const MAX_QUEUED: usize = 8 << 20;
@@ -25,8 +28,8 @@ pub(super) struct Batch {
     pub(super) records: Vec<(i64, Bytes)>,
     /// Output to send once the records are on disk, in order.
     pub(super) deliveries: Vec<(Outbox, Bytes)>,
-    /// Zxid and snapshot of the tree after the last of these records, if a snapshot is due.
-    pub(super) snapshot: Option<(i64, Bytes)>,
+    /// The tree after the last of these records, with its zxid, if a snapshot is due.
+    pub(super) snapshot: Option<(i64, FrozenTree)>,
 }
 
 impl Batch {
@@ -172,21 +175,29 @@ impl Committer {
     }
 }
 
-/// Writes snapshots in a thread beside the journal, one at a time.
+/// Encodes and writes snapshots in a thread beside the journal, one at a time.
 #[derive(Default)]
 struct Snapshots {
     thread: Option<JoinHandle<()>>,
 }
 
 impl Snapshots {
-    fn start(&mut self, store: &mut Store, zxid: i64, tree: Bytes) -> Result<(), store::Error> {
+    fn start(
+        &mut self,
+        store: &mut Store,
+        zxid: i64,
+        tree: FrozenTree,
+    ) -> Result<(), store::Error> {
         if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
         }
         let writer = store.begin_snapshot(zxid)?;
         let thread = std::thread::Builder::new().name("tinykeeper-snapshot".into());
         let write = move || {
-            if let Err(error) = writer.write([tree]) {
+            let bytes = tree.to_snapshot();
+            // Nodes that change from now on need not be copied.
+            drop(tree);
+            if let Err(error) = writer.write([bytes]) {
                 tracing::error!(error = with_source(&error), "snapshot not written, log continues");
             }
         };

@@ -14,6 +14,9 @@
 //! writes and reads as well as notifications pass through the [`journal`], which writes all waiting batches with one fsync.
 //! Without a data directory there is no journal, and the core sends directly.
 //!
+//! *Snapshots.* The core only freezes the tree, which copies references to its nodes; a thread beside the journal encodes and
+//! writes it. A node that changes meanwhile is copied first.
+//!
 //! *Sessions* are part of the tree; [`expiry`] decides when they end. After a restart every session has its full timeout to
 //! reconnect.
 //!

@@ -1,6 +1,9 @@
 //! Applies prepared changes, and undoes them when a later operation of the same multi is refused.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 
@@ -52,7 +55,7 @@ impl Tree {
                 Some(AppliedChange { undo, events: vec![events] })
             }
             Change::SetData { path, data, version } => {
-                let node = self.nodes.get_mut(path.as_str())?;
+                let node = node_mut(&mut self.nodes, path)?;
                 let meta = node.meta;
                 let old = std::mem::replace(&mut node.data, copy(data.as_ref()));
                 node.meta.version = *version;
@@ -70,7 +73,7 @@ impl Tree {
             }
             Change::SetAcl { path, acl, version } => {
                 let acl = self.acls.intern(acl);
-                let node = self.nodes.get_mut(path.as_str())?;
+                let node = node_mut(&mut self.nodes, path)?;
                 let meta = node.meta;
                 let old = std::mem::replace(&mut node.acl, acl);
                 node.meta.aversion = *version;
@@ -111,7 +114,7 @@ impl Tree {
                 self.restore_parent(&path, parent);
             }
             Undo::SetData { path, data, meta } => {
-                if let Some(node) = self.nodes.get_mut(&path) {
+                if let Some(node) = node_mut(&mut self.nodes, &path) {
                     self.data_bytes =
                         self.data_bytes + len(data.as_ref()) - len(node.data.as_ref());
                     node.data = data;
@@ -119,7 +122,7 @@ impl Tree {
                 }
             }
             Undo::SetAcl { path, acl, meta } => {
-                if let Some(node) = self.nodes.get_mut(&path) {
+                if let Some(node) = node_mut(&mut self.nodes, &path) {
                     node.acl = acl;
                     node.meta = meta;
                 }
@@ -142,7 +145,7 @@ impl Tree {
         if self.nodes.contains_key(path) || is_orphan {
             return None;
         }
-        let parent = self.nodes.get_mut(parent_path)?;
+        let parent = node_mut(&mut self.nodes, parent_path)?;
         let parent_meta = parent.meta;
         parent.meta.creates = parent.meta.creates.wrapping_add(1);
         parent.meta.pzxid = zxid;
@@ -176,7 +179,7 @@ impl Tree {
             return None;
         }
         let node = self.detach(path)?;
-        let parent = self.nodes.get_mut(parent_path)?;
+        let parent = node_mut(&mut self.nodes, parent_path)?;
         let parent_meta = parent.meta;
         parent.meta.pzxid = zxid;
         let events = NodeEvent {
@@ -201,18 +204,22 @@ impl Tree {
                 }
             }
         }
-        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+        if let Some(parent) =
+            path::parent(path).and_then(|parent| node_mut(&mut self.nodes, parent))
+        {
             parent.children.insert(path::name(path).into());
         }
         self.data_bytes += path.len() + len(node.data.as_ref());
-        self.nodes.insert(path.into(), node);
+        self.nodes.insert(path.into(), Arc::new(node));
     }
 
     /// Removes a node from every index.
     fn detach(&mut self, path: &str) -> Option<Node> {
-        let node = self.nodes.remove(path)?;
+        let node = Arc::unwrap_or_clone(self.nodes.remove(path)?);
         self.data_bytes -= path.len() + len(node.data.as_ref());
-        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+        if let Some(parent) =
+            path::parent(path).and_then(|parent| node_mut(&mut self.nodes, parent))
+        {
             parent.children.remove(path::name(path));
         }
         match Lifetime::from_owner(node.meta.owner) {
@@ -230,10 +237,17 @@ impl Tree {
     }
 
     fn restore_parent(&mut self, path: &str, meta: Meta) {
-        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+        if let Some(parent) =
+            path::parent(path).and_then(|parent| node_mut(&mut self.nodes, parent))
+        {
             parent.meta = meta;
         }
     }
+}
+
+/// The node to change; copied first if a frozen tree has it too.
+fn node_mut<'a>(nodes: &'a mut HashMap<Arc<str>, Arc<Node>>, path: &str) -> Option<&'a mut Node> {
+    nodes.get_mut(path).map(Arc::make_mut)
 }
 
 // Bytes from the wire are slices of a whole network buffer; a stored slice would keep that buffer alive.

@@ -27,7 +27,7 @@ pub use self::{
     access::is_allowed,
     lifetime::Lifetime,
     model::{Caller, Notification, OpResult, Refusal, SessionInfo, Tree, WriteResult},
-    snapshot::SnapshotError,
+    snapshot::{FrozenTree, SnapshotError},
     transaction::{Change, Transaction},
     watches::WatcherId,
 };

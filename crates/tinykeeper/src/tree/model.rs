@@ -18,7 +18,8 @@ use crate::wire::{Acl, AuthId, Code, EventKind, Op, Perms, Stat};
 /// ZooKeeper's tree: nodes, sessions and watches.
 #[derive(Debug)]
 pub struct Tree {
-    pub(super) nodes: HashMap<Box<str>, Node>,
+    /// Shared with frozen trees: a node is copied when it changes while a frozen tree still has it.
+    pub(super) nodes: HashMap<Arc<str>, Arc<Node>>,
     pub(super) sessions: BTreeMap<i64, Session>,
     /// Paths of containers and of nodes with a time to live, which [`Tree::sweep`] may delete.
     pub(super) sweep_candidates: BTreeSet<Box<str>>,
@@ -33,7 +34,7 @@ pub(super) struct Node {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Arc<[Acl]>,
     pub(super) meta: Meta,
-    pub(super) children: BTreeSet<Box<str>>,
+    pub(super) children: BTreeSet<Arc<str>>,
 }
 
 /// The part of a node that undoing a multi restores.
@@ -258,7 +259,7 @@ impl Tree {
         let expired: Vec<Box<str>> = self
             .sweep_candidates
             .iter()
-            .filter(|path| self.nodes.get(*path).is_some_and(|node| is_expired(node, now)))
+            .filter(|path| self.nodes.get(&***path).is_some_and(|node| is_expired(node, now)))
             .cloned()
             .collect();
         expired
@@ -314,7 +315,7 @@ impl Tree {
     }
 
     fn op_result(&self, op: &Op, change: &Change) -> OpResult {
-        let stat = |path: &str| self.nodes.get(path).map(Node::stat).unwrap_or_default();
+        let stat = |path: &str| self.nodes.get(path).map(|node| node.stat()).unwrap_or_default();
         match (op, change) {
             (Op::Create(_), Change::Create { path, .. }) => {
                 OpResult::Created { path: path.clone(), stat: stat(path) }

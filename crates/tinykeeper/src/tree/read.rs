@@ -16,7 +16,7 @@ impl Tree {
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Table::Data, path, watcher);
         }
-        self.nodes.get(path).map(Node::stat).ok_or(Code::NO_NODE)
+        self.nodes.get(path).map(|node| node.stat()).ok_or(Code::NO_NODE)
     }
 
     /// A node's data and stat.

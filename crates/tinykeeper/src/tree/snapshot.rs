@@ -1,6 +1,9 @@
 //! Encodes the whole tree as bytes and decodes it. Watches are not included: they belong to connections.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use bytes::{Bytes, BytesMut};
 
@@ -19,16 +22,26 @@ pub enum SnapshotError {
     MissingParent { path: String },
 }
 
-impl Tree {
-    /// Encodes everything except the watches.
+/// A tree as it was at one moment, without its watches. It shares nodes with the tree as long as they do not change.
+#[derive(Debug)]
+pub struct FrozenTree {
+    zxid: i64,
+    /// Id, timeout and password of each session, by id.
+    sessions: Vec<(i64, i32, Bytes)>,
+    nodes: HashMap<Arc<str>, Arc<Node>>,
+    data_bytes: usize,
+}
+
+impl FrozenTree {
+    /// Encodes everything. Takes about two microseconds per node, so call it where nothing waits for it.
     pub fn to_snapshot(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(self.data_bytes + self.nodes.len() * 128);
         out.put_long(self.zxid);
         out.put_int(self.sessions.len() as i32);
-        for (id, session) in &self.sessions {
+        for (id, timeout_ms, password) in &self.sessions {
             out.put_long(*id);
-            out.put_int(session.timeout_ms);
-            out.put_buffer(Some(&session.password));
+            out.put_int(*timeout_ms);
+            out.put_buffer(Some(password));
         }
         out.put_int(self.nodes.len() as i32);
         // Parents before children, siblings by name, so that equal trees give equal bytes.
@@ -41,6 +54,26 @@ impl Tree {
             remaining.extend(node.children.iter().rev().map(|name| path::child(&path, name)));
         }
         out.freeze()
+    }
+}
+
+impl Tree {
+    /// Copies the tree, to be encoded while this one changes. Copies references only, which is fast.
+    pub fn freeze(&self) -> FrozenTree {
+        let sessions = self.sessions.iter();
+        FrozenTree {
+            zxid: self.zxid,
+            sessions: sessions
+                .map(|(id, session)| (*id, session.timeout_ms, session.password.clone()))
+                .collect(),
+            nodes: self.nodes.clone(),
+            data_bytes: self.data_bytes,
+        }
+    }
+
+    /// Encodes everything except the watches.
+    pub fn to_snapshot(&self) -> Bytes {
+        self.freeze().to_snapshot()
     }
 
     /// Decodes a snapshot made by [`Tree::to_snapshot`].

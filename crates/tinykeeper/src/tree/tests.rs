@@ -316,7 +316,9 @@ proptest! {
     ) {
         let mut tree = tree();
         let mut copy = Tree::from_snapshot(tree.to_snapshot()).unwrap();
+        let mut frozen = Vec::new();
         for (alice, ops) in writes {
+            frozen.push((tree.freeze(), tree.to_snapshot()));
             let session = if alice { ALICE } else { BOB };
             let written = tree.write(caller(session), &ops, 5);
             if let Some(transaction) = written.transaction {
@@ -333,11 +335,71 @@ proptest! {
         let again = Tree::from_snapshot(tree.to_snapshot()).unwrap();
         prop_assert_eq!(again.to_snapshot(), tree.to_snapshot());
         prop_assert_eq!(again.data_bytes(), tree.data_bytes());
+        for (frozen, before) in frozen {
+            prop_assert_eq!(frozen.to_snapshot(), before);
+        }
     }
 
     #[test]
     fn decoding_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Tree::from_snapshot(Bytes::from(bytes.clone()));
         let _ = Transaction::decode(Bytes::from(bytes));
+    }
+}
+
+#[test]
+fn frozen_tree_does_not_see_later_changes() {
+    let mut tree = tree();
+    create_nodes(&mut tree, &["/a", "/a/b", "/c", "/d"]);
+    let before = tree.to_snapshot();
+
+    let frozen = tree.freeze();
+    write(&mut tree, &[set("/a")]);
+    write(&mut tree, &[create("/a/b/new", CreateMode::Ephemeral)]);
+    write(&mut tree, &[delete("/c")]);
+    write(&mut tree, &[set("/d"), delete("/d"), delete("/missing")]);
+    tree.close_session(BOB, 9);
+
+    assert_eq!(frozen.to_snapshot(), before);
+    assert_ne!(tree.to_snapshot(), before);
+}
+
+/// Measures time: `make test` runs it while nothing else runs.
+mod alone {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "measures time")]
+    fn tree_of_160_000_nodes_is_frozen_within_50_ms() {
+        // Code that is not optimised is about four times slower.
+        let limit_ms = if cfg!(debug_assertions) { 200 } else { 50 };
+        for width in [400, 16_000] {
+            let mut tree = tree();
+            for parent in 0..160_000 / width {
+                let parent = format!("/job-{parent}");
+                create_nodes(&mut tree, &[&parent]);
+                for child in 0..width {
+                    let path = format!("{parent}/shard-{child}");
+                    create_nodes(&mut tree, &[&path]);
+                }
+            }
+
+            let mut stalls = Vec::new();
+            for _ in 0..5 {
+                let start = Instant::now();
+                let frozen = tree.freeze();
+                // The first change of a node copies it, with the names of its children.
+                create_nodes(&mut tree, &["/job-0/new"]);
+                stalls.push(start.elapsed());
+                drop(frozen);
+                write(&mut tree, &[delete("/job-0/new")]);
+            }
+
+            // Other load on this machine delays some of them.
+            stalls.sort_unstable();
+            assert!(stalls[0].as_millis() < limit_ms, "{width} children: {stalls:?}");
+        }
     }
 }
