@@ -375,7 +375,7 @@ mod alone {
     fn tree_of_160_000_nodes_is_frozen_within_50_ms() {
         // Code that is not optimised is about four times slower.
         let limit_ms = if cfg!(debug_assertions) { 200 } else { 50 };
-        for (name, width) in [("flat", 160_000), ("deep", 400)] {
+        for width in [400, 16_000] {
             let mut tree = tree();
             for parent in 0..160_000 / width {
                 let parent = format!("/job-{parent}");
@@ -399,7 +399,7 @@ mod alone {
 
             // Other load on this machine delays some of them.
             stalls.sort_unstable();
-            assert!(stalls[0].as_millis() < limit_ms, "{name}: {stalls:?}");
+            assert!(stalls[0].as_millis() < limit_ms, "{width} children: {stalls:?}");
         }
     }
 }
