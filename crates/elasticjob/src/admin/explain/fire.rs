@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{JobContext, Report, Severity, Topic};
 use crate::{
     admin::model::{Instance, Language, Shard, ShardStatus},
-    coordination::ledger::{CLOCK_TOLERANCE, LedgerPage, LedgerState},
+    coordination::ledger::{LedgerPage, LedgerState, with_tolerance},
     job::{CatchUp, RunId},
 };
 
@@ -53,7 +53,7 @@ impl JobContext<'_> {
             Some(known) if known == due => {
                 report.info(Topic::Started, format!("the fire of {due} was started"));
             }
-            Some(known) if known > self.now + CLOCK_TOLERANCE => report.warning(
+            Some(known) if known > with_tolerance(self.now) => report.warning(
                 Topic::Limits,
                 format!(
                     "its page names the fire of {known}, which is not due yet: a clock was ahead"

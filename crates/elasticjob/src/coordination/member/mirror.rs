@@ -20,7 +20,7 @@ use crate::{
     coordination::{
         claim::TransactionBuilder,
         clock_skew,
-        ledger::{CLOCK_TOLERANCE, VersionedPage},
+        ledger::{VersionedPage, with_tolerance},
         tree::{JobTree, ShardNode, TreeNode},
         view::{CachedNode, Document, ShardView, View},
     },
@@ -265,7 +265,7 @@ impl Mirror {
     pub(super) async fn time_for_pages(&mut self, shards: &[u32]) -> Result<Timestamp, Error> {
         self.fetch_pages(shards).await?;
         let now = self.context.clock.now();
-        let latest = now.saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
+        let latest = with_tolerance(now);
         let mut is_registry_ahead = false;
         for shard in self.pages.due_after(shards, latest) {
             let mut seen = self.pages.get(shard);
