@@ -68,7 +68,7 @@ impl RunLog {
 #[async_trait]
 impl Listener for RunLog {
     async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
-        self.outcomes.lock().unwrap().extend(ran.iter().map(|ran| ran.outcome.clone()));
+        self.outcomes.lock().unwrap().extend(ran.iter().map(|ran| ran.outcome));
         Ok(())
     }
 }

@@ -60,13 +60,12 @@ pub async fn acquire(
         Ok(wait_until_first(registry, latch, &node).await?.then_some(node))
     };
     let waiting = AssertUnwindSafe(tokio::time::timeout(timeout, waiting)).catch_unwind();
-    let result = match waiting.await {
-        Ok(in_time) => in_time.unwrap_or(Ok(None)),
+    let result = if let Ok(in_time) = waiting.await {
+        in_time.unwrap_or(Ok(None))
+    } else {
         // An entry that stayed would block every entry behind it until the session ends.
-        Err(_) => {
-            tracing::error!(path = %latch, "waiting for a latch panicked");
-            Ok(None)
-        }
+        tracing::error!(path = %latch, "waiting for a latch panicked");
+        Ok(None)
     };
     match result {
         Ok(Some(node)) => Ok(Some(HeldLatch { node, entry })),
