@@ -85,7 +85,14 @@ impl World {
                 connection.hold_notifications(Some(now + short));
                 self.schedule.add(now + short, Action::Recover { node });
             }
-            62..66 => {
+            62 => {
+                let hours = self.rng.pick(&[1, 24, -1]);
+                let slot = node % 10;
+                self.oracle.log(format_args!("the clock of n{node} is set to {hours} h ahead"));
+                self.slots[slot].clock_offset.store(hours * 3_600_000, Ordering::Relaxed);
+                self.schedule.add(now + long, Action::SetClock { slot });
+            }
+            63..66 => {
                 let clock_offset = self.rng.between(0, 5_000) as i64 - 2_500;
                 self.oracle
                     .log(format_args!("the clock of n{node} is set to {clock_offset} ms ahead"));

@@ -22,6 +22,8 @@ pub(super) enum Action {
     Thaw { node: usize },
     /// A slow connection becomes fast again, and notifications are no longer held back.
     Recover { node: usize },
+    /// The wall clock of this slot is right again.
+    SetClock { slot: usize },
     /// A process starts at the address of this slot.
     Start { slot: usize },
     /// A process is shut down gracefully.

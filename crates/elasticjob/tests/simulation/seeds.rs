@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 10] = [
+const FLAWS: [Flaw; 11] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -61,6 +61,7 @@ const FLAWS: [Flaw; 10] = [
     Flaw::TakeOverTwice,
     Flaw::ForgetMissedFires,
     Flaw::IgnoreClaimLoss,
+    Flaw::TrustEveryPage,
 ];
 
 /// The flaw that `FLAW` names.

@@ -94,6 +94,13 @@ pub(super) struct Slot {
     pub(super) clock_offset: Arc<AtomicI64>,
 }
 
+impl Slot {
+    /// Whether the clock is so wrong that fires run early or late.
+    fn is_clock_wrong(&self) -> bool {
+        self.clock_offset.load(Ordering::Relaxed).unsigned_abs() > 3_000
+    }
+}
+
 /// The end of a node's start or stop: with the result of the start, or whether the stop was in time.
 enum NodeEvent {
     Started(usize, Result<RunningNode, NodeError>),
@@ -216,7 +223,7 @@ impl World {
 
     fn is_disturbed(&self) -> bool {
         self.connections.values().any(|connection| connection.is_disturbed())
-            || self.slots.iter().any(|slot| slot.transition.is_some())
+            || self.slots.iter().any(|slot| slot.transition.is_some() || slot.is_clock_wrong())
     }
 
     async fn perform(&mut self, action: Action) {
@@ -250,6 +257,10 @@ impl World {
                     connection.set_latency(0, 3);
                     connection.hold_notifications(None);
                 }
+            }
+            Action::SetClock { slot } => {
+                self.oracle.log(format_args!("the clock of slot {slot} is right"));
+                self.slots[slot].clock_offset.store(0, Ordering::Relaxed);
             }
             Action::Start { slot } => self.start(slot).await,
             Action::Stop { node } => {
