@@ -6,6 +6,7 @@ use std::{
 };
 
 use elasticjob::{
+    admin::Severity,
     execution::{Listener, blocking},
     job::{Failover, Job, JobName, Misfire, Shard},
     node::NodeJob,
@@ -349,6 +350,7 @@ async fn empty_server_status_is_a_finding_that_names_the_server() {
 
     let about_server = explained.findings.iter().find(|one| one.message.contains("empty status"));
     assert!(about_server.unwrap().message.contains("10.0.0.1"));
+    assert_eq!(about_server.unwrap().severity, Severity::Blocking, "no server is enabled");
 }
 
 #[tokio::test(start_paused = true)]

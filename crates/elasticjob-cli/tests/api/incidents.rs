@@ -16,7 +16,7 @@ const ID: &str = "10.0.0.9@-@4711";
 async fn put_job(scene: &Scene, name: &str, shards: u32, owners: &[&str]) {
     let job = Job::named(name).unwrap().shards(shards);
     scene.put(&format!("{name}/config"), &job.to_yaml()).await;
-    scene.put(&format!("{name}/servers/10.0.0.9"), "").await;
+    scene.put(&format!("{name}/servers/10.0.0.9"), "ENABLED").await;
     let instance = format!("jobInstanceId: {ID}\nserverIp: 10.0.0.9\n");
     scene.put(&format!("{name}/instances/{ID}"), &instance).await;
     for (shard, owner) in owners.iter().enumerate() {

@@ -307,7 +307,7 @@ async fn java_only_namespace_is_listed_and_changed() {
         "cron: 0/5 * * * * ?\njobName: legacy\nshardingTotalCount: 2\nmonitorExecution: true\n";
     scene.put("legacy", "com.acme.LegacyJob").await;
     scene.put("legacy/config", yaml).await;
-    scene.put("legacy/servers/10.0.0.9", "").await;
+    scene.put("legacy/servers/10.0.0.9", "ENABLED").await;
     scene
         .put(
             "legacy/instances/10.0.0.9@-@4711",

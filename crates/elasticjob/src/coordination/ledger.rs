@@ -19,7 +19,7 @@ const VERSION: u64 = 1;
 const KEYS: [&str; 7] = ["asked", "attempt", "dueAt", "owner", "run", "state", "v"];
 
 /// How far clocks may differ. A page that names a fire due later than this after the page was written is the work of a clock that was ahead.
-const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The latest time that a clock may show when another one shows `at`.
 pub fn with_tolerance(at: Timestamp) -> Timestamp {

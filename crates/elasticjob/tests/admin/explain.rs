@@ -123,6 +123,12 @@ pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn 
         "{}",
         messages(&started)
     );
+    // Only the page says that it runs: no other instance could claim it.
+    let held = started.findings.iter().find(|finding| finding.topic == Topic::Running).unwrap();
+    assert!(
+        held.severity == Severity::Blocking && held.message.contains("according to the ledger"),
+        "{held:?}"
+    );
     assert!(
         messages(&started).contains(&format!("was started by {}: running, attempt 1", node.id())),
         "{}",

@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    job::Job,
+    job::{CatchUp, Job},
     runtime::{Clock, Monotonic},
     testing::ManualClock,
 };
@@ -154,4 +154,27 @@ async fn node_started_with_a_clock_ahead_loses_no_fire_once_it_is_set() {
 
     let expected = expected((1..=10).map(|minute| format!("2026-11-15T06:{minute:02}:00Z")));
     assert_none_missing(&ran(&[&handler]), &expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn registry_minutes_behind_repeats_no_fire_after_a_restart() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (TestHandler::immediate(), TestHandler::immediate());
+    // Both nodes have the right time, and the registry is behind.
+    let clock = WrongClock::new(&cluster, SignedDuration::from_mins(3));
+    let window = Duration::from_hours(1);
+    let every_minute = || job(2).cron("0 * * * * ?").unwrap().catch_up(CatchUp::All { window });
+    let (first, first_connection) =
+        cluster.node_with_clock(1, every_minute(), &one, Arc::new(clock.clone())).await;
+    cluster.advance(Duration::from_mins(5)).await;
+    first.stop().await;
+    drop(first_connection);
+
+    let (_second, _connection) =
+        cluster.node_with_clock(2, every_minute(), &two, Arc::new(clock.clone())).await;
+    cluster.advance(Duration::from_mins(5)).await;
+
+    let ran = ran(&[&one, &two]);
+    assert!(!two.attempts().is_empty());
+    assert_eq!(ran.len(), one.attempts().len() + two.attempts().len(), "each fire ran once");
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         ledger::LedgerState,
-        member::{ClaimError, ClaimScope, MemberEvent},
+        member::{ClaimError, ClaimScope, MemberEvent, Release},
         tree::ShardNode,
     },
-    job::{Monitor, Reconcile},
+    job::{Monitor, Outcome, Reconcile},
     registry::{Create, ExpectedVersion, Op, Path, Registry},
     runtime::CancelReason,
 };
@@ -206,4 +206,25 @@ async fn l23_node_stops_whatever_it_waits_for() {
         endless.attempts()[0].cancelled.map(|(reason, _)| reason),
         Some(CancelReason::ShuttingDown)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_node_below_running_keeps_only_its_own_shard_held() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, with_failover(2)).await;
+    let claimed = ours.claim(&fire(1)).await;
+    let foreign = cluster.tree.shard(0, ShardNode::Running).join("note").unwrap();
+    cluster.write(&foreign, "").await;
+
+    let ended = [0, 1].map(|item| (item, Release::Ended(Outcome::Succeeded)));
+    let answer = ours.member.claims().release(ended.to_vec()).await;
+    drop(claimed);
+
+    assert!(answer.is_err(), "the run does not wait for a shard that cannot be released");
+    assert_eq!(cluster.page(0).await.state, LedgerState::Running);
+    assert_eq!(cluster.page(1).await.state, LedgerState::Done);
+    assert_eq!(ours.run(&fire(2)).await, [1]);
+    cluster.remove(&foreign).await;
+    cluster.advance_seconds(2).await;
+    assert_eq!(cluster.page(0).await.state, LedgerState::Done);
 }

@@ -6,6 +6,7 @@ use super::{JobContext, Report, Topic};
 use crate::{
     admin::model::{Language, ServerStatus},
     coordination::server_status::StoredStatus,
+    job::server_of,
 };
 
 impl JobContext<'_> {
@@ -42,7 +43,12 @@ impl JobContext<'_> {
                 "server {address} has an empty status, as ElasticJob 2.x writes it: no instance runs there"
             );
             let hint = format!("elasticjob server enable {address}");
-            report.blocking(Topic::Unreadable, message, &hint);
+            let has_instance = self.instances.iter().any(|one| server_of(&one.id) == *address);
+            if has_instance || servers.iter().all(|server| empty.contains(&&*server.address)) {
+                report.blocking(Topic::Unreadable, message, &hint);
+            } else {
+                report.info(Topic::Unreadable, message);
+            }
         }
         let disabled: Vec<&str> = servers
             .iter()

@@ -3,7 +3,10 @@
 use super::{JobContext, Report, Topic};
 use crate::{
     admin::model::{ServerStatus, Shard},
-    coordination::ledger::{LedgerPage, LedgerState},
+    coordination::{
+        ledger::{LedgerPage, LedgerState},
+        tree::ShardNode,
+    },
     job::{Misfire, Monitor, server_of},
 };
 
@@ -60,7 +63,21 @@ impl JobContext<'_> {
     }
 
     fn explain_run(&self, shard: &Shard, report: &mut Report) {
-        if let Some(running) = &shard.running {
+        let page = self.snapshot.page(shard.item).and_then(|(page, _)| page.ok());
+        let tree = &self.snapshot.tree;
+        let is_in_tree =
+            ShardNode::HOLDERS.iter().any(|part| self.snapshot.has(&tree.shard(shard.item, *part)));
+        if !is_in_tree
+            && self.job.is_some_and(|job| job.monitor == Monitor::Executions)
+            && let Some(LedgerPage { state: LedgerState::Running, holder: Some(holder), .. }) = page
+            && self.snapshot.processes.contains(holder.as_str())
+        {
+            report.blocking(
+                Topic::Running,
+                format!("{holder} holds it according to the ledger, and the tree shows no run"),
+                "it is released within a moment; if it is not, restart that worker",
+            );
+        } else if let Some(running) = &shard.running {
             let since = running.since.map(|since| format!(" since {since} ({})", self.ago(since)));
             let since = since.unwrap_or_default();
             let holder = &running.instance;
@@ -76,18 +93,6 @@ impl JobContext<'_> {
                     "another instance takes it over, or runs it at its next fire",
                 );
             }
-        }
-        let page = self.snapshot.page(shard.item).and_then(|(page, _)| page.ok());
-        if shard.running.is_none()
-            && self.job.is_some_and(|job| job.monitor == Monitor::Executions)
-            && let Some(LedgerPage { state: LedgerState::Running, holder: Some(holder), .. }) = page
-            && self.snapshot.processes.contains(holder.as_str())
-        {
-            report.blocking(
-                Topic::Running,
-                format!("{holder} holds it according to the ledger, and the tree shows no run"),
-                "it is released within a moment; if it is not, restart that worker",
-            );
         }
         if shard.has_misfire_mark {
             let message = "it came due while it was running".to_owned();

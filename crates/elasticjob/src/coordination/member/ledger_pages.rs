@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{context::Context, handle::LostShard};
 use crate::{
     coordination::{
-        ledger::{LedgerPage, VersionedPage},
+        ledger::{LedgerPage, VersionedPage, with_tolerance},
         view::View,
     },
     job::{Failover, FencingToken, InstanceId, Job, JobName, Monitor},
@@ -50,6 +50,26 @@ impl LedgerPages {
         let due_at = |shard: &u32| self.known.get(shard).and_then(|seen| seen.page.due_at);
         let is_later = |shard: &u32| due_at(shard).is_some_and(|due_at| due_at > latest);
         shards.iter().copied().filter(is_later).collect()
+    }
+
+    /// Those of the shards whose page names a fire that is due by our clock, and was not due by the registry's clock when the page was written.
+    pub(super) fn due_after_written(&self, shards: &[u32], latest: Timestamp) -> Vec<u32> {
+        let is_doubtful = |shard: &u32| {
+            let Some(seen) = self.known.get(shard) else { return false };
+            let Some((due_at, written_at)) = seen.page.due_at.zip(seen.written_at) else {
+                return false;
+            };
+            due_at > with_tolerance(written_at) && due_at <= latest
+        };
+        shards.iter().copied().filter(is_doubtful).collect()
+    }
+
+    /// Moves the time at which a page was written from the registry's clock to ours, which is ahead of it by `skew`.
+    pub(super) fn correct_written_at(&mut self, shard: u32, skew: SignedDuration) {
+        if let Some(seen) = self.known.get_mut(&shard) {
+            let written_at = seen.written_at.and_then(|at| at.checked_add(skew).ok());
+            seen.written_at = written_at.or(seen.written_at);
+        }
     }
 
     /// Reads the pages that are not known, all at once. A page that cannot be parsed concerns its own shard only.

@@ -20,7 +20,7 @@ use crate::{
     coordination::{
         claim::TransactionBuilder,
         clock_skew,
-        ledger::{VersionedPage, with_tolerance},
+        ledger::{CLOCK_TOLERANCE, VersionedPage, with_tolerance},
         tree::{JobTree, ShardNode, TreeNode},
         view::{CachedNode, Document, ShardView, View},
     },
@@ -261,7 +261,8 @@ impl Mirror {
     }
 
     /// The time by which the pages of these shards are judged. It is that of our clock, unless a page names a fire that is not due by it: then a
-    /// clock was ahead when the page was written, or ours is behind, and only the registry's clock can tell.
+    /// clock was ahead when the page was written, or ours is behind, and only the registry's clock can tell. It is also asked if a page was
+    /// written before its fire was due: the registry may be behind.
     pub(super) async fn time_for_pages(&mut self, shards: &[u32]) -> Result<Timestamp, Error> {
         self.fetch_pages(shards).await?;
         let now = self.context.clock.now();
@@ -275,16 +276,25 @@ impl Mirror {
             let written_at = seen.and_then(|seen| seen.written_at);
             is_registry_ahead |= written_at.is_some_and(|written_at| written_at > latest);
         }
-        if !is_registry_ahead {
+        let doubtful = self.pages.due_after_written(shards, latest);
+        if !is_registry_ahead && doubtful.is_empty() {
             return Ok(now);
         }
         let Context { registry, clock, tree, .. } = &self.context;
-        match clock_skew::measure(&**registry, &**clock, tree).await {
-            Ok(skew) => Ok(clock.now().saturating_sub(skew).unwrap_or(now)),
+        let skew = match clock_skew::measure(&**registry, &**clock, tree).await {
+            Ok(skew) => skew,
             // The job has been removed.
-            Err(Error::Operation { .. }) => Ok(now),
-            Err(error) => Err(error),
+            Err(Error::Operation { .. }) => return Ok(now),
+            Err(error) => return Err(error),
+        };
+        // The registry is behind: its times say nothing about the clocks of instances.
+        if skew > CLOCK_TOLERANCE {
+            for shard in doubtful {
+                self.pages.correct_written_at(shard, skew);
+            }
         }
+        let registry_now = self.context.clock.now().saturating_sub(skew).unwrap_or(now);
+        Ok(if is_registry_ahead { registry_now } else { now })
     }
 
     pub(super) fn take_observations(&mut self) -> Vec<Observation> {

@@ -137,18 +137,22 @@ impl ShardClaims {
             mirror.sync().await?;
             return Ok(Progress::Claimed(Box::new(unclaimed(mirror, request, &choice.candidates))));
         }
-        let claim = self.commit(mirror, request, &mut choice).await?;
-        // A claim that waits is tried again, and reports then.
-        if claim.is_some() || !(choice.must_wait || choice.is_busy) {
+        let progress = match self.commit(mirror, request, &mut choice).await? {
+            None => choice.without_candidates(),
+            Some(claim) => {
+                let is_trigger = request.scope.is_trigger();
+                let unavailable = std::mem::take(&mut choice.unavailable);
+                let remaining = if is_trigger { unavailable } else { BTreeSet::new() };
+                let cancel = request.cancel.clone();
+                let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, cancel) };
+                self.confirm(mirror, claimed).await?
+            }
+        };
+        // A claim that waits is tried again, and reports when it is answered.
+        if matches!(progress, Progress::Claimed(_) | Progress::Refused(ClaimError::NothingToRun)) {
             report_unreadable(mirror, request, &choice.unreadable);
         }
-        let Some(claim) = claim else {
-            return Ok(choice.without_candidates());
-        };
-        let is_trigger = request.scope.is_trigger();
-        let remaining = if is_trigger { choice.unavailable } else { BTreeSet::new() };
-        let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, request.cancel.clone()) };
-        self.confirm(mirror, claimed).await
+        Ok(progress)
     }
 
     /// What stands in the way of any claim. Pure.
@@ -269,9 +273,13 @@ impl ShardClaims {
                         choice.unreadable.insert(shard);
                         continue;
                     };
-                    if self.is_for(mirror, request, &candidate, now)
-                        && live_holder(mirror, &candidate).await?.is_none()
-                    {
+                    if !self.is_for(mirror, request, &candidate, now) {
+                        continue;
+                    }
+                    if let Some(holder) = live_holder(mirror, &candidate).await? {
+                        choice.unavailable.insert(shard);
+                        choice.held_elsewhere = Some((shard, holder));
+                    } else {
                         choice.candidates.push(candidate);
                     }
                 }

@@ -47,6 +47,12 @@ impl ShardClaims {
                 }
                 Err(error) => {
                     tracing::warn!(job = %mirror.job().name, %error, "release failed, retrying");
+                    // A shard may be refused as long as another program's node is below it. The run does not wait for that: only this shard stays held.
+                    if matches!(error, Error::Operation { .. })
+                        && let Some(reply) = pending.reply.take()
+                    {
+                        let _ = reply.send(Err(error));
+                    }
                     self.releasing.push(pending);
                 }
             }
@@ -82,11 +88,24 @@ impl ShardClaims {
                 Ok(()) => {}
                 // One of them has changed: each alone, so that it does not delay the others.
                 Err(Error::Operation { .. }) => {
-                    while let Some(one) = shards.pop() {
-                        if let Err(error) = self.release_alone(mirror, one).await {
-                            shards.push(one);
-                            return Err(error);
+                    let mut refused = None;
+                    let mut all = std::mem::take(shards).into_iter();
+                    while let Some(one) = all.next() {
+                        match self.release_alone(mirror, one).await {
+                            Ok(()) => {}
+                            Err(error @ Error::Operation { .. }) => {
+                                shards.push(one);
+                                refused = Some(error);
+                            }
+                            Err(error) => {
+                                shards.push(one);
+                                shards.extend(all);
+                                return Err(error);
+                            }
                         }
+                    }
+                    if let Some(error) = refused {
+                        return Err(error);
                     }
                 }
                 Err(error) => return Err(error),

@@ -120,6 +120,7 @@ impl Recovery {
         turn: &HeldLatch,
         in_hand: &BTreeSet<u32>,
     ) -> Result<TakeoverResult, Error> {
+        let mut refusals = 0;
         for _ in 0..TRIES {
             mirror.refresh().await?;
             self.clear_settled_flags(mirror).await?;
@@ -138,6 +139,11 @@ impl Recovery {
                 }
                 Err(error) => return Ok(TakeoverResult::Failed(error, candidates)),
             }
+            refusals += 1;
+        }
+        if refusals == TRIES {
+            // Refused again and again, for example by another program's node below a shard.
+            self.postpone_takeovers(mirror.now());
         }
         Ok(TakeoverResult::Nothing)
     }
