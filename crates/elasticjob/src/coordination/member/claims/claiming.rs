@@ -202,22 +202,36 @@ impl ShardClaims {
                 }
                 continue;
             }
-            let Some(candidate) = candidate(mirror, shard).await? else {
-                choice.unreadable.insert(shard);
-                continue;
-            };
-            if !self.is_for(mirror, request, &candidate, now) {
-                continue;
-            }
-            if let Some(holder) = live_holder(mirror, &candidate).await? {
-                mirror.pages().forget(shard);
-                choice.unavailable.insert(shard);
-                choice.held_elsewhere = Some((shard, holder));
-            } else {
-                choice.candidates.push(candidate);
-            }
+            self.consider(mirror, request, shard, now, &mut choice).await?;
         }
         Ok(choice)
+    }
+
+    /// Adds a shard to the candidates, if the request is for it and no other live instance holds it.
+    async fn consider(
+        &self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+        shard: u32,
+        now: Timestamp,
+        choice: &mut Choice,
+    ) -> Result<(), Error> {
+        let Some(candidate) = candidate(mirror, shard).await? else {
+            choice.unreadable.insert(shard);
+            return Ok(());
+        };
+        if !self.is_for(mirror, request, &candidate, now) {
+            return Ok(());
+        }
+        if let Some(holder) = live_holder(mirror, &candidate).await? {
+            // Its holder writes the page when it ends, so the page has to be read again.
+            mirror.pages().forget(shard);
+            choice.unavailable.insert(shard);
+            choice.held_elsewhere = Some((shard, holder));
+        } else {
+            choice.candidates.push(candidate);
+        }
+        Ok(())
     }
 
     /// Commits the claim of all candidates. A shard that lost a race is looked at again, alone, and left out if it is no longer free.
@@ -269,19 +283,7 @@ impl ShardClaims {
                     mirror.refresh().await?;
                     choice.drop_candidate(shard);
                     let now = mirror.time_for_pages(&[shard]).await?;
-                    let Some(candidate) = candidate(mirror, shard).await? else {
-                        choice.unreadable.insert(shard);
-                        continue;
-                    };
-                    if !self.is_for(mirror, request, &candidate, now) {
-                        continue;
-                    }
-                    if let Some(holder) = live_holder(mirror, &candidate).await? {
-                        choice.unavailable.insert(shard);
-                        choice.held_elsewhere = Some((shard, holder));
-                    } else {
-                        choice.candidates.push(candidate);
-                    }
+                    self.consider(mirror, request, shard, now, choice).await?;
                 }
                 None => {
                     self.unresolved.note(mirror, &error, &choice.candidates);
