@@ -15,7 +15,7 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, interval, timeout},
 };
 
 use super::{
@@ -30,6 +30,8 @@ use crate::wire::{ConnectRequest, DecodeError, Reader, Request, RequestHeader, f
 
 /// Bytes to request from the socket at once. A client that pipelines has many requests waiting there.
 const READ_CHUNK: usize = 16 << 10;
+/// Unread bytes up to which a connection that waits for room tells that more have arrived.
+const PEEK: usize = 4 << 10;
 
 /// Why a connection ended, for the log.
 #[derive(Debug, thiserror::Error)]
@@ -206,7 +208,8 @@ impl Connection {
     }
 
     /// Waits until the budget has room, and sends output meanwhile: earlier requests of this connection may be waiting until
-    /// the peer has read its replies.
+    /// the peer has read its replies. The pings of the peer are not read, but they keep its session alive: how long it waits
+    /// depends on other clients.
     async fn wait_for_room(
         &mut self,
         bytes: usize,
@@ -214,12 +217,32 @@ impl Connection {
         receiver: &mut OutboxReceiver,
     ) -> Result<RequestPermit, CloseReason> {
         let mut permit = pin!(self.budget.acquire(bytes));
+        let mut look = interval(self.config.min_session_timeout / 3);
+        let mut known = 0;
         loop {
             tokio::select! {
                 biased;
                 permit = &mut permit => return Ok(permit),
                 next = receiver.next(output) => self.handle_output(next, output, receiver).await?,
+                _ = look.tick() => {
+                    let unread = self.unread_bytes().await?;
+                    if unread > known || unread == PEEK {
+                        self.forward(Vec::new(), clock::now(), None).await?;
+                    }
+                    known = unread;
+                }
             }
+        }
+    }
+
+    /// How many bytes of the peer have arrived and are not read, at most [`PEEK`].
+    async fn unread_bytes(&mut self) -> Result<usize, CloseReason> {
+        let mut unread = [0; PEEK];
+        match timeout(Duration::ZERO, self.reader.peek(&mut unread)).await {
+            Ok(Ok(0)) => Err(CloseReason::PeerClosed),
+            Ok(Ok(count)) => Ok(count),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Ok(0),
         }
     }
 
@@ -276,4 +299,46 @@ async fn read(from: &mut OwnedReadHalf, input: &mut BytesMut) -> Result<(), Clos
 enum FirstMessage {
     Command(four_letter::Command),
     Connect(Bytes),
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pings_keep_a_session_alive_while_its_request_waits_for_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, peer) = listener.accept().await.unwrap();
+        let (reader, writer) = socket.into_split();
+        let (core, mut received) = mpsc::channel(16);
+        let budget = RequestBudget::new();
+        let used_up = budget.try_acquire(usize::MAX).expect("the budget is unused");
+        let config = Config { min_session_timeout: Duration::from_millis(30), ..Config::default() };
+        let (_outbox, mut receiver) = outbox::channel(config.max_outbox);
+        let config = Arc::new(config);
+        let (id, input) = (1, BytesMut::new());
+        let mut connection = Connection { id, peer, reader, writer, input, core, budget, config };
+
+        let mut output = Vec::new();
+        let waits = connection.wait_for_room(1, &mut output, &mut receiver);
+        let pings = async {
+            for _ in 0..3 {
+                client.write_all(b"ping").await.unwrap();
+                let Some(Inbound::Requests { requests, permit: None, .. }) = received.recv().await
+                else {
+                    panic!("a ping is told to the core");
+                };
+                assert!(requests.is_empty());
+            }
+            drop(used_up);
+        };
+        let (room, ()) = timeout(Duration::from_secs(30), async { tokio::join!(waits, pings) })
+            .await
+            .expect("pings are noticed");
+
+        assert!(room.is_ok());
+    }
 }
