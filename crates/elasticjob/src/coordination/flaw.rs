@@ -32,6 +32,10 @@ pub enum Flaw {
     IgnoreClaimLoss,
     /// A page of a clock that was ahead covers every fire until the one that it names.
     TrustEveryPage,
+    /// A shard that has ended is held until the whole run has ended.
+    ReleaseTogether,
+    /// An empty server status is not replaced.
+    KeepEmptyStatus,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

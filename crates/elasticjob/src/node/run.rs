@@ -14,7 +14,7 @@ use super::{history_tap::HistoryTap, once_barrier::OnceBarrier};
 use crate::{
     coordination::{
         clock_skew,
-        flaw::Flaws,
+        flaw::{Flaw, Flaws},
         member::{ClaimError, ClaimHandle, ClaimRequest, ClaimScope, Release, ShardClaim},
         tree::JobTree,
     },
@@ -235,7 +235,8 @@ impl RunContext {
             let mut batch = Vec::new();
             let received = ended.recv_many(&mut batch, claimed.shards.len().max(1)).await;
             // A gate for once-listeners counts whole runs.
-            if received == 0 || once.has_listeners() {
+            let is_together = once.has_listeners() || self.flaws.has(Flaw::ReleaseTogether);
+            if received == 0 || is_together {
                 return std::future::pending().await;
             }
             self.clock.sleep_until(self.clock.monotonic() + RELEASE_DELAY).await;

@@ -114,6 +114,17 @@ impl World {
         }
     }
 
+    /// Kills a node in the middle of a run, sometimes.
+    pub(super) fn kill_in_mid_run(&mut self) {
+        let Some(node) = self.oracle.node_in_mid_run() else { return };
+        let Some(connection) = self.connections.get(&node) else { return };
+        if self.foreign_rng.percent(15) {
+            self.oracle.log(format_args!("n{node} is killed in the middle of a run"));
+            connection.kill();
+            self.remove_process(node);
+        }
+    }
+
     /// A random change as an operator makes it in the console.
     async fn administer(&mut self, node: usize) {
         let now = self.time.monotonic();
@@ -188,7 +199,7 @@ impl World {
                 self.oracle.log(format_args!("job{number} is triggered"));
                 let all = self.observer.children(&tree.instances()).await.ok().flatten();
                 for id in all.unwrap_or_default() {
-                    let _ = ensure_path(&self.observer, &tree.triggers()).await;
+                    let _ = ensure_path(&*self.observer, &tree.triggers()).await;
                     let _ = self.observer.create(Create::persistent(&tree.trigger(id), "")).await;
                 }
             }
@@ -231,7 +242,7 @@ impl World {
             .to_bytes();
             let tree = tree_of(plan);
             let all = self.observer.children(&tree.instances()).await.ok().flatten();
-            let _ = ensure_path(&self.observer, &tree.triggers()).await;
+            let _ = ensure_path(&*self.observer, &tree.triggers()).await;
             for id in all.unwrap_or_default() {
                 let node = Create::persistent(&tree.trigger(id), ask.clone());
                 let _ = self.observer.create(node).await;
@@ -266,7 +277,11 @@ impl World {
         let servers = self.observer.children(&tree.servers()).await.ok().flatten();
         for address in servers.unwrap_or_default() {
             let path = tree.server(address);
-            let _ = self.observer.set(&path, "ENABLED".into(), ExpectedVersion::Any).await;
+            let status = self.observer.get(&path).await.ok().flatten();
+            // An empty status is for the instances to replace.
+            if status.is_some_and(|node| !node.data.is_empty()) {
+                let _ = self.observer.set(&path, "ENABLED".into(), ExpectedVersion::Any).await;
+            }
         }
         changed.job.disabled = false;
         self.configure(&plan, changed).await;

@@ -1,6 +1,6 @@
 //! The checks at the end of a simulation.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
 
 use super::{
     jobs::{JobPlan, Phase},
@@ -85,6 +85,13 @@ impl World {
                 if !left.is_empty() {
                     self.oracle
                         .report_violation(format_args!("{left:?} was left behind in {folder}"));
+                }
+            }
+            for slot in running {
+                let path = tree.server(Ipv4Addr::new(10, 0, 0, slot as u8 + 1));
+                let status = self.observer.get(&path).await.ok().flatten().map(|node| node.data);
+                if status.as_deref() != Some(b"ENABLED") {
+                    self.oracle.report_violation(format_args!("{path} is {status:?}"));
                 }
             }
             let mut counts: BTreeMap<String, u32> = BTreeMap::new();
@@ -206,7 +213,7 @@ impl World {
                         continue;
                     }
                     for shard in
-                        (0..phase.total).filter(|shard| !phase.disabled_shards.contains(shard))
+                        (0..phase.total).filter(|shard| !phase.stopped_shards.contains(shard))
                     {
                         if self.count(&plan, shard, due) == 0 {
                             violations.push(format!("{}/{shard} never ran for the fire of {} s, and that was not compensated", plan.job.name, due.as_secs()));

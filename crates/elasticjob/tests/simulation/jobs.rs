@@ -30,6 +30,8 @@ pub(super) struct JobPlan {
     /// Slots whose server is disabled for this job.
     pub(super) disabled_servers: BTreeSet<usize>,
     pub(super) disabled_shards: BTreeSet<u32>,
+    /// Shards whose page was overwritten and not reset yet.
+    pub(super) unreadable_shards: BTreeSet<u32>,
     /// Every configuration the job has had, with the time from which it applied.
     pub(super) phases: Vec<(Duration, Phase)>,
 }
@@ -41,7 +43,8 @@ pub(super) struct Phase {
     pub(super) every: u64,
     pub(super) total: u32,
     pub(super) misfire: Misfire,
-    pub(super) disabled_shards: BTreeSet<u32>,
+    /// Shards that are disabled, or whose page is unreadable.
+    pub(super) stopped_shards: BTreeSet<u32>,
     pub(super) disabled_servers: BTreeSet<usize>,
 }
 
@@ -96,6 +99,7 @@ impl JobPlan {
             has_java: false,
             disabled_servers: BTreeSet::new(),
             disabled_shards: BTreeSet::new(),
+            unreadable_shards: BTreeSet::new(),
             phases: Vec::new(),
         };
         plan.begin_phase(Duration::ZERO);
@@ -109,7 +113,7 @@ impl JobPlan {
             every: self.every,
             total: self.job.shards.get(),
             misfire: self.job.misfire,
-            disabled_shards: self.disabled_shards.clone(),
+            stopped_shards: &self.disabled_shards | &self.unreadable_shards,
             disabled_servers: self.disabled_servers.clone(),
         };
         self.phases.push((now, phase));

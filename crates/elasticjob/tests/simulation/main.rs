@@ -4,8 +4,8 @@
 //! time, on the tree that the memory registry and tinykeeper share. For one to three minutes there are [`faults`]: nodes are killed at any
 //! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
 //! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
-//! nodes leave and join, and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
-//! and a half to settle.
+//! nodes leave and join, other programs write into the nodes of a job ([`foreign_writes`]), and in every fifth simulation a Java instance takes
+//! part ([`java`]). Then the faults end, and the cluster has a minute and a half to settle.
 //!
 //! The simulated [`network`] gives the guarantees of a real one: a session ends only when the server has not heard from the process for the
 //! session timeout; the deadline of a session counts from the moment at which the newest answered request was sent; every response comes after
@@ -20,6 +20,7 @@
 //!   fire owned the shard when it claimed it or when the handler started; and the shard was not claimed during a resharding that is still going
 //!   on.
 //! * **No run that the ledger records as ended runs again**, and no instance claims a shard, or marks it as lost, that a live instance holds.
+//! * **A shard that has ended is released**: it does not run again because its instance dies later, while other shards of the run go on.
 //! * **Fencing tokens grow** with every claim of a shard.
 //! * **One failover per death**: a failover run takes over a shard whose instance died while running it, if no instance has run it since. With
 //!   failover and monitoring, a lost shard waits for no more than half a minute without a fault.
@@ -29,6 +30,7 @@
 //!
 //! * **The cluster has settled**: every shard has a live owner, shards are assigned evenly, and no `running`, `failover`, `failovering`, `misfire`,
 //!   `items`, `trigger`, `necessary`, `processing` or latch node is left behind.
+//! * **Every server of a running node is enabled**, also if another program emptied its status.
 //! * **Every shard runs every fire once** in the last minute.
 //! * **No due fire vanished.** A fire of a job that fires every half minute or less often ran, for every shard, if a node was a member all the
 //!   time until the next fire, the job and the shard were enabled and not changed, and there was no fault for the last 28 seconds before the next
@@ -40,6 +42,7 @@
 
 mod faults;
 mod final_checks;
+mod foreign_writes;
 mod java;
 mod jobs;
 mod network;

@@ -29,6 +29,8 @@ const MAX_REQUESTS: u64 = 100_000;
 pub(super) const FAILOVER_WITHIN: Duration = Duration::from_secs(30);
 /// How long a handler may go on after its claim was deleted.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(3);
+/// How long after its end a shard may still be held for the other shards of its run, while there is no fault.
+const RELEASED_WITHIN: Duration = Duration::from_secs(2);
 /// A run whose fire is due later than this after its end was started by a clock that was ahead.
 const MAX_EARLY: Duration = Duration::from_secs(65);
 
@@ -320,6 +322,23 @@ impl Oracle {
         number
     }
 
+    /// A node that still runs a shard of a run of which another shard finished some time ago.
+    pub(super) fn node_in_mid_run(&self) -> Option<usize> {
+        let now = self.time.elapsed();
+        let inner = self.lock();
+        let mut running = inner.executions.iter().filter(|execution| execution.ended.is_none());
+        let has_finished = |running: &&Execution| {
+            inner.executions.iter().any(|other| {
+                let is_same_run = other.node == running.node
+                    && other.key.0 == running.key.0
+                    && other.run == running.run;
+                let released = other.ended.filter(|(_, how)| *how == "finishes");
+                is_same_run && released.is_some_and(|(ended, _)| ended + RELEASED_WITHIN < now)
+            })
+        };
+        running.find(has_finished).map(|execution| execution.node)
+    }
+
     pub(super) fn handler_polled(&self, number: usize) {
         let now = self.time.elapsed();
         let inner = self.lock();
@@ -433,6 +452,13 @@ impl Inner {
         violations
     }
 
+    /// Whether there was no fault in this period.
+    fn was_undisturbed(&self, from: Duration, until: Duration) -> bool {
+        let now = self.undisturbed_since.map(|since| (since, Duration::MAX));
+        let mut periods = self.undisturbed_periods.iter().copied().chain(now);
+        periods.any(|(since, end)| since <= from && until <= end)
+    }
+
     /// Shards of jobs whose resharding is over no longer count as claimed during a resharding.
     fn clear_finished_resharding(&mut self) {
         let Self { shards, resharding, .. } = self;
@@ -480,6 +506,16 @@ impl Inner {
             report("a Java instance is running it".into());
         }
         let undisturbed_since = self.undisturbed_since;
+        let finished = self.executions.iter().rev().find_map(|other| {
+            let (ended, how) = other.ended?;
+            (other.key == key && other.run == shard.run && how == "finishes").then_some(ended)
+        });
+        if let Some(ended) = finished.filter(|_| !policies.has_java)
+            && shard.attempt.reason == RunReason::Failover
+            && self.was_undisturbed(ended, ended + RELEASED_WITHIN)
+        {
+            report(format!("it finished {} ms ago", (now - ended).as_millis()));
+        }
         let record = self.shards.entry(key.clone()).or_default();
         let token = shard.token.get();
         if token < record.highest_token || (token == record.highest_token && !is_retry) {

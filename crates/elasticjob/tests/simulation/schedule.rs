@@ -30,6 +30,12 @@ pub(super) enum Action {
     Stop { node: usize },
     /// A random fault, or a change by an operator.
     InjectFault,
+    /// A process is killed if some shards of its run have ended and others have not.
+    KillInMidRun,
+    /// Another program writes into the nodes of a job.
+    ForeignWrite,
+    /// The unreadable pages of a job are reset.
+    ResetShards { job: usize },
     /// A disabled job is enabled again, with its shards and servers.
     Enable { job: usize },
     /// The fault phase ends.

@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 11] = [
+const FLAWS: [Flaw; 13] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -62,6 +62,8 @@ const FLAWS: [Flaw; 11] = [
     Flaw::ForgetMissedFires,
     Flaw::IgnoreClaimLoss,
     Flaw::TrustEveryPage,
+    Flaw::ReleaseTogether,
+    Flaw::KeepEmptyStatus,
 ];
 
 /// The flaw that `FLAW` names.

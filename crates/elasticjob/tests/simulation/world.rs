@@ -43,10 +43,13 @@ pub(super) const OBSERVATION_TIME: Duration = Duration::from_secs(65);
 
 pub(super) struct World {
     pub(super) rng: Rng,
+    /// For [`foreign_writes`](super::foreign_writes), and for kills in the middle of a run.
+    pub(super) foreign_rng: Rng,
+    has_further_faults: bool,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Reads and writes as a console does.
-    pub(super) observer: MemoryRegistry,
+    pub(super) observer: Arc<MemoryRegistry>,
     pub(super) schedule: Schedule,
     pub(super) oracle: Arc<Oracle>,
     flaws: Flaws,
@@ -116,6 +119,7 @@ impl World {
         let namespace = NAMESPACE.parse().expect("valid namespace");
         let observer =
             server.join(namespace).await.expect("the memory registry is always available");
+        let observer = Arc::new(observer);
         let fault_rates = FaultRates {
             crash: rng.pick(&[0, 0, 1_500, 4_000]),
             lost_response: rng.pick(&[0, 200, 800]),
@@ -165,6 +169,8 @@ impl World {
             fault_profile,
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
+            foreign_rng: Rng::new(!seed),
+            has_further_faults: seed % 2 == 1,
             rng,
         }
     }
@@ -205,6 +211,13 @@ impl World {
             self.schedule.add(then, Action::Start { slot });
         }
         self.schedule.add(now + Duration::from_secs(6), Action::InjectFault);
+        // Even seeds keep the timelines that they had before there was this, among them the named ones.
+        if self.has_further_faults {
+            self.schedule.add(now + Duration::from_secs(8), Action::KillInMidRun);
+            if self.fault_profile.changes_configuration {
+                self.schedule.add(now + Duration::from_secs(8), Action::ForeignWrite);
+            }
+        }
         for plan in self.plans.iter().filter(|plan| lock(plan).has_java) {
             let java = JavaInstance {
                 server: self.server.clone(),
@@ -276,6 +289,19 @@ impl World {
                     self.schedule.add(self.time.monotonic() + pause, Action::InjectFault);
                 }
             }
+            Action::ForeignWrite => {
+                if !self.is_fault_free.load(Ordering::Relaxed) {
+                    self.write_as_another_program().await;
+                }
+            }
+            Action::KillInMidRun => {
+                if !self.is_fault_free.load(Ordering::Relaxed) {
+                    self.kill_in_mid_run();
+                    let then = self.time.monotonic() + Duration::from_secs(2);
+                    self.schedule.add(then, Action::KillInMidRun);
+                }
+            }
+            Action::ResetShards { job } => self.reset_shards(job).await,
             Action::Enable { job } => self.enable(job).await,
             Action::End => {}
             Action::EndFaults => self.end_faults().await,
@@ -446,6 +472,7 @@ impl World {
             slot.clock_offset.store(0, Ordering::Relaxed);
         }
         for number in 0..self.plans.len() {
+            self.reset_shards(number).await;
             self.enable(number).await;
         }
         // Between two fires, so that no shard runs at the time of the checks.

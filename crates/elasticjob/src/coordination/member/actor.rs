@@ -24,7 +24,7 @@ use super::{
     triggers::Triggers,
 };
 use crate::{
-    coordination::{latch::HeldLatch, trigger::InstanceRequest},
+    coordination::{flaw::Flaw, latch::HeldLatch, trigger::InstanceRequest},
     registry::{Error, ExpectedVersion, SessionState, SessionStates},
     runtime::Monotonic,
 };
@@ -241,7 +241,8 @@ impl Actor {
             return Ok(true);
         }
         let empty_servers = self.server_repair.empty_servers(&assignment);
-        if !empty_servers.is_empty() {
+        let keeps_empty = self.mirror.context().flaws.has(Flaw::KeepEmptyStatus);
+        if !empty_servers.is_empty() && !keeps_empty {
             self.server_repair.replace(&mut self.mirror, empty_servers).await?;
             return Ok(false);
         }
