@@ -257,8 +257,8 @@ impl JobLoop {
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    tokio::join!(self.drain(state), member.stop_taking_over());
-                    member.leave().await;
+                    tokio::join!(self.drain(state), member.begin_leaving());
+                    self.leave(member).await;
                     return SessionEnd::Stopped;
                 }
                 news = member.next_event() => match news {
@@ -292,7 +292,7 @@ impl JobLoop {
                     }
                     Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
-                        member.leave().await;
+                        self.leave(member).await;
                         return SessionEnd::Stopped;
                     }
                     Some(MemberEvent::SessionLost) | None => {
@@ -452,6 +452,18 @@ impl JobLoop {
             history: self.node.history.clone(),
             cancel: cancel.clone(),
             flaws: self.node.flaws,
+        }
+    }
+
+    /// Leaves the job: at once if the node stops, because its session ends soon; otherwise until nothing is left behind.
+    async fn leave(&self, member: Member) {
+        if self.node.stop.is_cancelled() {
+            return member.leave().await;
+        }
+        tokio::select! {
+            biased;
+            () = member.leave_until_done() => {}
+            _ = self.node.stop.cancelled() => {}
         }
     }
 

@@ -59,8 +59,18 @@ enum JobSlot {
         stop: CancelToken,
         ready: watch::Receiver<bool>,
     },
-    /// Running shards may finish; nothing new starts.
-    Leaving,
+    /// Nothing new starts. The job loop goes on until its runs have ended and nothing is left behind in the registry; then `ended` is closed.
+    Leaving {
+        tasks: Tasks,
+        ended: watch::Receiver<bool>,
+    },
+}
+
+impl JobSlot {
+    /// Whether the job loop is over and the job was left.
+    fn has_left(&self) -> bool {
+        matches!(self, Self::Leaving { ended, .. } if ended.has_changed().is_err())
+    }
 }
 
 impl RunningNode {
@@ -117,23 +127,35 @@ impl RunningNode {
         Ok(())
     }
 
-    /// Leaves a job: starts no more runs of it, lets running shards finish, and removes the instance from it. Returns `false` if the node does not
-    /// run the job. The job itself stays in the registry, for other nodes and for a later [`RunningNode::add`].
+    /// Leaves a job: starts no more runs of it and gives its other shards to other instances at once, lets running shards finish, and removes the
+    /// instance from it. Returns `false` if the node does not run the job. The job itself stays in the registry, for other nodes and for a later
+    /// [`RunningNode::add`].
+    ///
+    /// Waits at most until running shards had the time to finish and to be cancelled. If a handler or listener does not end even then, or if the
+    /// registry is unreachable, the node goes on leaving in the background: only shards that still run stay held, and the job cannot be added
+    /// again before they end.
     pub async fn remove(&self, job: &JobName) -> bool {
-        let slot = {
-            let mut slots = self.lock();
-            match slots.get(job) {
-                Some(JobSlot::Active { .. }) => slots.insert(job.clone(), JobSlot::Leaving),
-                Some(JobSlot::Joining | JobSlot::Leaving) | None => None,
-            }
-        };
-        let Some(JobSlot::Active { tasks, stop, .. }) = slot else { return false };
-        let _reservation = Reservation { running: self, job };
-        stop.cancel(CancelReason::ShuttingDown);
-        if !tasks.finish(self.stop_timeout()).await {
-            tracing::error!(%job, "job did not stop in time, aborted");
+        let Some(mut ended) = self.begin_leaving(job) else { return false };
+        let over = async { while ended.changed().await.is_ok() {} };
+        if tokio::time::timeout(self.stop_timeout(), over).await.is_err() {
+            tracing::error!(%job, hint = "restart this process if the run does not end", "job is not left yet, shards that still run stay held");
         }
+        self.lock().retain(|name, slot| name != job || !slot.has_left());
         true
+    }
+
+    /// Ends the job loop of a job; the returned channel closes once the job is left. `None` if the node does not run the job.
+    fn begin_leaving(&self, job: &JobName) -> Option<watch::Receiver<bool>> {
+        let mut slots = self.lock();
+        if !matches!(slots.get(job), Some(JobSlot::Active { .. })) {
+            return None;
+        }
+        let Some(JobSlot::Active { tasks, stop, ready, .. }) = slots.remove(job) else {
+            return None;
+        };
+        stop.cancel(CancelReason::ShuttingDown);
+        slots.insert(job.clone(), JobSlot::Leaving { tasks, ended: ready.clone() });
+        Some(ready)
     }
 
     /// Changes the definition of a job that this node runs. As on joining, the stored configuration takes precedence and differences are logged,
@@ -179,7 +201,7 @@ impl RunningNode {
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
             JobSlot::Active { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
-            JobSlot::Leaving => true,
+            JobSlot::Leaving { .. } => true,
             JobSlot::Joining => false,
         })
     }
@@ -210,12 +232,12 @@ impl RunningNode {
         let timeout = self.stop_timeout();
         let slots = std::mem::take(&mut *self.lock());
         let all = slots.into_iter().filter_map(|(job, slot)| match slot {
-            JobSlot::Active { tasks, .. } => Some(async move {
+            JobSlot::Active { tasks, .. } | JobSlot::Leaving { tasks, .. } => Some(async move {
                 if !tasks.finish(timeout).await {
                     tracing::error!(%job, "job did not stop in time, aborted");
                 }
             }),
-            JobSlot::Joining | JobSlot::Leaving => None,
+            JobSlot::Joining => None,
         });
         futures_util::future::join_all(all).await;
         let registry = Arc::clone(&self.node.registry);
@@ -245,8 +267,14 @@ impl RunningNode {
     /// Reserves the job's only slot on this node while it is joined.
     fn reserve<'a>(&'a self, job: &'a JobName) -> Result<Reservation<'a>, NodeError> {
         let mut slots = self.lock();
-        if slots.contains_key(job) {
-            return Err(NodeError::duplicate_job(job, []));
+        match slots.get(job) {
+            Some(slot @ JobSlot::Leaving { .. }) if !slot.has_left() => {
+                return Err(NodeError::StillLeaving { job: job.to_string() });
+            }
+            Some(JobSlot::Joining | JobSlot::Active { .. }) => {
+                return Err(NodeError::duplicate_job(job, []));
+            }
+            Some(JobSlot::Leaving { .. }) | None => {}
         }
         slots.insert(job.clone(), JobSlot::Joining);
         Ok(Reservation { running: self, job })
@@ -273,7 +301,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut slots = self.running.lock();
-        if matches!(slots.get(self.job), Some(JobSlot::Joining | JobSlot::Leaving)) {
+        if matches!(slots.get(self.job), Some(JobSlot::Joining)) {
             slots.remove(self.job);
         }
     }

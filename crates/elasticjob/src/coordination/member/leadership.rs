@@ -34,6 +34,8 @@ const REFUSALS_WITHOUT_DELAY: u32 = 2;
 /// How long the next assignment waits after that; doubled with each refusal, up to the maximum.
 const REFUSED_DELAY: Duration = Duration::from_millis(100);
 const MAX_REFUSED_DELAY: Duration = Duration::from_secs(10);
+/// How long the leader's instance may be absent: Java deletes and re-creates its instance node whenever it reconnects.
+const ABSENT_LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
 const FOREIGN_ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -48,6 +50,8 @@ pub(super) struct Leadership {
     is_assigning: bool,
     /// While we lead: when the assignment of another instance has taken too long.
     unblocks_at: Option<Monotonic>,
+    /// A leader that is not an instance of the job, and when it may be deposed.
+    absent_leader: Option<(String, Monotonic)>,
     /// Shards beyond the shard count that we could not delete.
     undeletable: BTreeSet<u32>,
     /// How many assignments in a row were refused.
@@ -60,6 +64,8 @@ pub(super) struct Leadership {
 pub(super) enum LeaderDuty {
     /// An assignment does not end, and every instance waits for it.
     Unblock,
+    /// The leader has left the job, its process lives, and its node stayed behind.
+    Depose,
     Elect,
     StepDown,
     Assign,
@@ -76,6 +82,13 @@ impl Leadership {
         self.unblocks_at =
             is_foreign.then(|| self.unblocks_at.unwrap_or(now + FOREIGN_ASSIGNMENT_TIMEOUT));
         self.assigns_at.take_if(|at| now >= *at);
+        if let Some(absent) = absent_leader(assignment) {
+            let since = self.absent_leader.take().filter(|(id, _)| id == absent);
+            let at = since.map_or(now + ABSENT_LEADER_TIMEOUT, |(_, at)| at);
+            self.absent_leader = Some((absent.to_owned(), at));
+        } else {
+            self.absent_leader = None;
+        }
     }
 
     /// Most urgent first. Pure.
@@ -89,6 +102,9 @@ impl Leadership {
         else {
             return duties;
         };
+        if is_enabled && self.absent_leader.as_ref().is_some_and(|(_, at)| now >= *at) {
+            duties.push(LeaderDuty::Depose);
+        }
         if assignment.view.leader.is_none() && is_enabled && !self.is_electing {
             duties.push(LeaderDuty::Elect);
         }
@@ -101,7 +117,8 @@ impl Leadership {
     }
 
     pub(super) fn next_duty_at(&self) -> Option<Monotonic> {
-        self.unblocks_at.into_iter().chain(self.assigns_at).min()
+        let deposes_at = self.absent_leader.as_ref().map(|(_, at)| *at);
+        [self.unblocks_at, self.assigns_at, deposes_at].into_iter().flatten().min()
     }
 
     fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
@@ -289,6 +306,32 @@ impl Leadership {
         mirror.refresh().await
     }
 
+    /// Gives up leadership for good: ends an assignment that got no answer, then steps down.
+    pub(super) async fn resign(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        if self.is_assigning && mirror.view().processing {
+            self.unblock(mirror).await?;
+        }
+        self.step_down(mirror).await
+    }
+
+    /// Deletes the node of a leader that is not an instance of the job: it assigns nothing, and no other instance would be elected.
+    pub(super) async fn depose(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        let known = self.absent_leader.take();
+        // What we see may be old. If another instance is elected after this, it is elected once more.
+        mirror.sync().await?;
+        mirror.refresh().await?;
+        let absent = absent_leader(&mirror.assignment());
+        let Some((leader, _)) = known.filter(|(id, _)| absent == Some(id.as_str())) else {
+            return Ok(());
+        };
+        tracing::warn!(job = %mirror.job().name, %leader, "leader is not an instance of the job, electing another one");
+        let path = mirror.tree().leader();
+        match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => mirror.refresh().await,
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) async fn step_down(&self, mirror: &mut Mirror) -> Result<(), Error> {
         if mirror.assignment().is_leader() == Some(true) {
             let leader = mirror.tree().leader();
@@ -299,6 +342,14 @@ impl Leadership {
         }
         mirror.refresh().await
     }
+}
+
+/// The leader, if it is another instance and not one of the job.
+fn absent_leader<'a>(assignment: &Assignment<'a>) -> Option<&'a str> {
+    let view = assignment.view;
+    let leader = view.leader.as_ref().filter(|_| view.is_current())?.text()?;
+    let is_absent = !view.instances.contains_key(leader) && leader != assignment.own_id.as_str();
+    is_absent.then_some(leader)
 }
 
 /// Creates `necessary` together with `processing`: Java looks at `necessary` only, and waits while it exists.
@@ -525,6 +576,22 @@ mod tests {
         assert_eq!(leadership.duties(&test.assignment(), at(14)), []);
         assert_eq!(leadership.duties(&test.assignment(), at(15)), [LeaderDuty::Unblock]);
         leadership.observe(&leading().1.assignment(), at(15));
+        assert_eq!(leadership.next_duty_at(), None);
+    }
+
+    #[test]
+    fn leader_without_an_instance_is_deposed_after_a_timeout() {
+        let test = || TestView::new(1, &[US]).with(JobTree::leader, OTHER);
+        let mut leadership = Leadership::default();
+        leadership.observe(&test().assignment(), at(3));
+        leadership.observe(&test().assignment(), at(7));
+
+        assert_eq!(leadership.next_duty_at(), Some(at(8)));
+        assert_eq!(leadership.duties(&test().assignment(), at(7)), []);
+        assert_eq!(leadership.duties(&test().assignment(), at(8)), [LeaderDuty::Depose]);
+        // As Java does when it reconnects.
+        let back = test().with(|tree| tree.instance(OTHER), "");
+        leadership.observe(&back.assignment(), at(8));
         assert_eq!(leadership.next_duty_at(), None);
     }
 
