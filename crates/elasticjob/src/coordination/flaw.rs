@@ -32,6 +32,8 @@ pub enum Flaw {
     IgnoreClaimLoss,
     /// A page of a clock that was ahead covers every fire until the one that it names.
     TrustEveryPage,
+    /// A job is left only when its runs have ended, and with one try.
+    LeaveLate,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

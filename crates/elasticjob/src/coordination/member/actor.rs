@@ -27,7 +27,7 @@ use super::{
     triggers::Triggers,
 };
 use crate::{
-    coordination::{latch::HeldLatch, trigger::InstanceRequest},
+    coordination::{flaw::Flaw, latch::HeldLatch, trigger::InstanceRequest},
     registry::{Error, ExpectedVersion, SessionState, SessionStates},
     runtime::Monotonic,
 };
@@ -212,8 +212,10 @@ impl Actor {
                     reply.send(self.claims.last_due(&mut self.mirror).await.unwrap_or_default());
             }
             Command::BeginLeaving { reply } => {
-                self.is_leaving = true;
-                self.claims.refuse_waiting(|| ClaimError::Left);
+                if !self.mirror.context().flaws.has(Flaw::LeaveLate) {
+                    self.is_leaving = true;
+                    self.claims.refuse_waiting(|| ClaimError::Left);
+                }
                 let _ = reply.send(());
             }
             Command::Leave { until_done, reply } => {
@@ -464,7 +466,7 @@ impl Actor {
             let error = failure.map(tracing::field::display);
             tracing::warn!(%job, instance = %context.own_id, error, "leaving failed, the instance ends with its session");
         }
-        has_left || !departure.until_done
+        has_left || !departure.until_done || context.flaws.has(Flaw::LeaveLate)
     }
 
     async fn end(mut self: Box<Self>) {
