@@ -11,7 +11,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::{sync::watch, task};
+use tokio::{
+    sync::{oneshot, watch},
+    task,
+};
 
 use super::{
     history_tap::HistoryTap,
@@ -30,7 +33,7 @@ use crate::{
         flaw::{Flaw, Flaws},
         member::{
             BusyShards, ClaimScope, IfAbsent, JobSource, JoinError, JoinRequest, Member,
-            MemberEvent, MemberResources, settle_configuration,
+            MemberEvent, MemberResources, settle_configuration, undo_join,
         },
         sharding::CustomStrategies,
         tree::JobTree,
@@ -174,7 +177,7 @@ impl JobLoop {
     }
 
     /// Joins the job in the current session.
-    pub(super) async fn join(&self) -> Result<Member, JoinError> {
+    async fn join(&self) -> Result<Member, JoinError> {
         let node = &self.node;
         let id = node.identity.current(&*node.registry, &*node.randomness).await;
         let id =
@@ -200,8 +203,29 @@ impl JobLoop {
         Ok(member)
     }
 
-    /// Takes part in the job, over any number of sessions, until the node stops or the instance is shut down.
-    pub(super) async fn run(self: Box<Self>, mut member: Member) {
+    /// Joins the job, answers whether that succeeded, and takes part in the job, over any number of sessions, until the node stops or the instance
+    /// is shut down.
+    pub(super) async fn run(self: Box<Self>, answer: oneshot::Sender<Result<(), JoinError>>) {
+        let joined = tokio::select! {
+            biased;
+            _ = self.stop.cancelled() => return self.undo_join().await,
+            // Boxed: the future is large, and would enlarge every loop.
+            joined = Box::pin(self.join()) => joined,
+        };
+        let mut member = match joined {
+            Ok(member) => member,
+            // It may have been carried out.
+            Err(JoinError::Registry { job, source }) if source.is_outage() => {
+                let _ = answer.send(Err(JoinError::Registry { job, source }));
+                return self.undo_join().await;
+            }
+            Err(error) => {
+                drop(self);
+                let _ = answer.send(Err(error));
+                return;
+            }
+        };
+        let _ = answer.send(Ok(()));
         let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
@@ -213,8 +237,7 @@ impl JobLoop {
             member = loop {
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
-                    // Boxed: the future is large and rarely needed, and would enlarge every loop.
+                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
                     joined = Box::pin(self.join()) => match joined {
                         Ok(member) => break member,
                         // The job was defined only in the registry and is removed there.
@@ -229,7 +252,7 @@ impl JobLoop {
                 }
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
+                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
                     () = self.node.clock.sleep_until(self.node.clock.monotonic() + RETRY_DELAY) => {}
                 }
             };
@@ -452,6 +475,26 @@ impl JobLoop {
             history: self.node.history.clone(),
             cancel: cancel.clone(),
             flaws: self.node.flaws,
+        }
+    }
+
+    async fn drain_and_undo(&self, state: &mut JobState) {
+        tokio::join!(self.drain(state), self.undo_join());
+    }
+
+    /// A join was given up or failed, and may have been carried out. If the node stops, the instance ends with its session.
+    async fn undo_join(&self) {
+        let NodeContext { registry, clock, identity, stop, .. } = &*self.node;
+        let undone = async {
+            let tree = JobTree::new(registry.namespace(), &self.local.name);
+            if let (Some((session, id)), Ok(tree)) = (identity.newest().await, tree) {
+                undo_join(&**registry, &**clock, &tree, &id, session).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = stop.cancelled() => {}
+            () = undone => {}
         }
     }
 

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use elasticjob::{
     coordination::tree::ShardNode,
     execution::{Execution, Failure, Listener, ShardResult},
-    job::{RunReason, Shard},
+    job::{Job, RunReason, Shard},
     node::{NodeError, NodeJob, RunningNode},
 };
 
 use crate::{
-    cluster::{Cluster, Connection, job},
+    cluster::{Cluster, Connection, creates_below, job},
     nodes::TestHandler,
 };
 
@@ -189,6 +189,36 @@ async fn instance_that_leaves_while_it_queues_for_an_election_keeps_no_place() {
 
     assert_eq!(cluster.children(&latch).await.len(), 0);
     assert_eq!(staying.attempts().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_whose_join_is_not_answered_is_not_joined() {
+    let cluster = Cluster::new().await;
+    let (failing, staying) = (TestHandler::immediate(), TestHandler::immediate());
+    let (_other, _connection) = cluster.node(2, job(2), &staying).await;
+    let another = Job::named("another").unwrap();
+    let (node, connection) = cluster.node(1, another, &failing).await;
+    let added = || NodeJob::code(job(2), |_: Shard| async { Ok::<(), Failure>(()) });
+
+    let instances = cluster.tree.instances();
+    let mut entry = connection.block_next(move |ops| creates_below(ops, &instances));
+    let (joined, ()) = tokio::join!(node.add(added()), async {
+        entry.reached().await;
+        connection.link.cut_after_next_request();
+        entry.unblock();
+    });
+    assert!(joined.is_err());
+    assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 2, "it was carried out");
+    assert!(matches!(node.add(added()).await, Err(NodeError::StillLeaving { .. })));
+    connection.link.heal();
+    cluster.advance_seconds(2).await;
+    staying.clear();
+    cluster.advance_seconds(5).await;
+
+    assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 1);
+    assert_eq!(staying.attempts().len(), 2, "it runs all shards");
+    node.add(added()).await.unwrap();
+    assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -73,5 +73,5 @@ pub use self::{
         ClaimError, ClaimHandle, ClaimRequest, ClaimScope, ClaimedShard, LostShard, Member,
         MemberEvent, MemberResources, Release, ShardClaim,
     },
-    join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration},
+    join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration, undo_join},
 };
