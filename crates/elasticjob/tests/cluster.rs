@@ -296,6 +296,21 @@ async fn empty_server_status_is_replaced_and_stops_no_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn instance_creates_its_server_again_if_it_is_gone() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let server = "/test/settle/servers/10.0.0.1".parse().unwrap();
+
+    cluster.registry().delete(&server, ExpectedVersion::Any).await.unwrap();
+    cluster.settle().await;
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
 async fn instance_that_joins_replaces_the_empty_status_of_its_server() {
     let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;

@@ -269,9 +269,9 @@ impl Actor {
             self.shut_down().await?;
             return Ok(true);
         }
-        let empty_servers = self.server_repair.empty_servers(&assignment);
-        if !empty_servers.is_empty() {
-            self.server_repair.replace(&mut self.mirror, empty_servers).await?;
+        let broken_servers = self.server_repair.broken_servers(&assignment);
+        if !broken_servers.is_empty() {
+            self.server_repair.repair(&mut self.mirror, broken_servers).await?;
             return Ok(false);
         }
         let has_trigger = self.triggers.is_due(&assignment);
