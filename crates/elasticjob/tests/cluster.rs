@@ -296,6 +296,35 @@ async fn empty_server_status_is_replaced_and_stops_no_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promised_misfire_runs_although_the_schedule_changes() {
+    let started = RunLog::default();
+    let handler = {
+        let started = started.clone();
+        move |shard: Shard| {
+            let started = started.clone();
+            async move {
+                started.record(&shard);
+                tokio::time::sleep(Duration::from_mins(90)).await;
+                Ok::<(), std::io::Error>(())
+            }
+        }
+    };
+    let job =
+        |cron: &str| Job::named("slow").unwrap().cron(cron).unwrap().misfire(Misfire::RunOnce);
+    let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
+    let _node = cluster.node(|node| node.job(job("0 0 * * * ?"), handler)).await.unwrap();
+    cluster.advance_to("2026-11-15T02:10:00Z").await;
+
+    let config = "/test/slow/config".parse().unwrap();
+    let daily = job("0 0 12 * * ?").to_yaml();
+    cluster.registry().set(&config, daily.into(), ExpectedVersion::Any).await.unwrap();
+    cluster.advance_to("2026-11-15T08:00:00Z").await;
+
+    let due: Vec<String> = started.take().into_iter().map(|attempt| attempt.0).collect();
+    assert_eq!(due, ["2026-11-15T01:00:00Z", "2026-11-15T02:00:00Z"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn instance_creates_its_server_again_if_it_is_gone() {
     let log = RunLog::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;

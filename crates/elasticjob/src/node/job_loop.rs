@@ -290,6 +290,7 @@ impl JobLoop {
                             alarm = self.alarm(&changed);
                             // Past fires of the new schedule were never due.
                             state.since = self.node.clock.now();
+                            state.pending.change_schedule();
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -329,7 +330,7 @@ impl JobLoop {
                     if !state.is_running() {
                         state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
-                        state.pending.may_have_misfires = true;
+                        state.pending.promise_misfire(Fire::scheduled(job.name.clone(), due_at));
                         tracing::warn!(job = %job.name, %due_at, "misfire, runs after the previous run");
                         self.node.history.record_misfire(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
                             job: job.name.clone(),
@@ -382,7 +383,7 @@ impl JobLoop {
                 let schedule = schedule?;
                 state.runs.spawn(async move { run.catch_up(schedule, max_wait).await })
             }
-            WorkItem::Misfire => {
+            WorkItem::Misfire(_) => {
                 if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
                     return None;
                 }
@@ -397,6 +398,17 @@ impl JobLoop {
                     Fire::triggered(job.name.clone(), now, id)
                 };
                 let scope = ClaimScope::Misfired { since: state.since };
+                state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
+            }
+            WorkItem::OldMisfire(fire) => {
+                if job.misfire == Misfire::Skip {
+                    tracing::warn!(job = %job.name, due_at = %fire.due_at, "misfire skipped, the job compensates none any more");
+                    self.listeners.missed(&job.name, 1);
+                    self.node.history.record_skipped(&job.name, fire.due_at);
+                    return None;
+                }
+                let since = fire.due_at - jiff::SignedDuration::from_nanos(1);
+                let scope = ClaimScope::Misfired { since };
                 state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
             }
         };
