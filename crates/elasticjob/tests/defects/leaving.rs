@@ -12,6 +12,7 @@ use elasticjob::{
 
 use crate::{
     cluster::{Cluster, Connection, creates_below, job},
+    members::id,
     nodes::TestHandler,
 };
 
@@ -219,6 +220,22 @@ async fn job_whose_join_is_not_answered_is_not_joined() {
     assert_eq!(staying.attempts().len(), 2, "it runs all shards");
     node.add(added()).await.unwrap();
     assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn election_that_panicked_keeps_no_place_in_the_queue() {
+    let cluster = Cluster::new().await;
+    let connection = cluster.connect().await;
+    let leader = cluster.tree.leader();
+    connection.panic_on_next(move |ops| ops.iter().any(|op| *op.path() == leader));
+    let first = cluster.join_as(id(1), job(1), connection).await.unwrap();
+    cluster.settle().await;
+    let second = cluster.join(2, job(1)).await;
+    cluster.advance_seconds(5).await;
+
+    assert!(cluster.children(&cluster.tree.election_latch()).await.is_empty());
+    let leader = cluster.text(&cluster.tree.leader()).await;
+    assert!(leader == Some(first.id()) || leader == Some(second.id()), "{leader:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,23 +2,27 @@
 //!
 //! The leader assigns shards whenever instances, servers or the number of shards are not those of its last assignment, or `necessary` asks
 //! for it. It creates `processing` first; from then on no instance starts anything. What it sees after that write decides; the transaction
-//! that assigns checks that the instance still exists and that there is a leader. If the view changed meanwhile, it assigns again; if
+//! that assigns checks that the instance still exists, that there is a leader, and that the configuration is the same. If the view changed meanwhile, it assigns again; if
 //! that happens again and again, it waits in between, because the tree may refuse for ever. Shards beyond the shard count are deleted in transactions
 //! of their own, so that one that cannot be deleted stops no other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
+    panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
     time::Duration,
 };
 
-use super::{assignment::Assignment, context::Context, mirror::Mirror};
+use futures_util::FutureExt;
+
+use super::{assignment::Assignment, context::Context, mirror::Mirror, refusals::Refusals};
 use crate::{
     coordination::{
         latch,
         sharding::{available_instances, plan},
         tree::{JobTree, ShardNode, TreeNode},
+        view::CachedNode,
     },
     job::{InstanceId, Resharding},
     registry::{Create, Error, ExpectedVersion, Op, Path, Registry, SessionId},
@@ -29,11 +33,6 @@ use crate::{
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Changes in one request. ZooKeeper accepts at most a megabyte.
 const BATCH: usize = 1_000;
-/// How many assignments in a row may be refused before the next one waits.
-const REFUSALS_WITHOUT_DELAY: u32 = 2;
-/// How long the next assignment waits after that; doubled with each refusal, up to the maximum.
-const REFUSED_DELAY: Duration = Duration::from_millis(100);
-const MAX_REFUSED_DELAY: Duration = Duration::from_secs(10);
 /// How long the leader's instance may be absent: Java deletes and re-creates its instance node whenever it reconnects.
 const ABSENT_LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
@@ -54,8 +53,8 @@ pub(super) struct Leadership {
     absent_leader: Option<(String, Monotonic)>,
     /// Shards beyond the shard count that we could not delete.
     undeletable: BTreeSet<u32>,
-    /// How many assignments in a row were refused.
-    refusals: u32,
+    /// Assignments that were refused.
+    refusals: Refusals,
     /// After too many refusals: when we may assign again.
     assigns_at: Option<Monotonic>,
 }
@@ -202,7 +201,14 @@ impl Leadership {
             return Ok(false);
         };
         let leads = Op::Check { path: mirror.tree().leader(), expected: ExpectedVersion::Any };
-        let conditions = [instance, leads];
+        // The shard count: a shard beyond it may be one of the job again.
+        let config = mirror.view().config.as_ref().and_then(CachedNode::document);
+        let config = Op::Check {
+            path: mirror.tree().config(),
+            expected: config
+                .map_or(ExpectedVersion::Any, |config| ExpectedVersion::Version(config.version)),
+        };
+        let conditions = [instance, leads, config];
         let written = match self.remove_surplus(mirror, &conditions, planned.removals).await {
             Ok(()) => write_assignment(mirror, &conditions, planned.ops).await,
             Err(error) => Err(error),
@@ -210,7 +216,7 @@ impl Leadership {
         match written {
             Ok(()) => {
                 self.is_assigning = false;
-                self.refusals = 0;
+                self.refusals = Refusals::default();
                 tracing::info!(job = %mirror.job().name, instances = planned.instances.len(), shards = planned.owners.len(), "shards assigned");
                 self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
                 self.moves_later = planned.deferred;
@@ -231,14 +237,14 @@ impl Leadership {
     /// The tree changed during an assignment, or will always refuse it. The first refusals are followed by another assignment at once, later ones
     /// after a growing delay.
     fn note_refusal(&mut self, mirror: &Mirror, error: &Error) {
-        self.refusals = self.refusals.saturating_add(1);
         let job = &mirror.job().name;
-        let Some(delay) = refused_delay(self.refusals) else {
+        let delay = self.refusals.note(mirror.now());
+        self.assigns_at = self.refusals.retry_at(mirror.now());
+        let Some(delay) = delay else {
             tracing::debug!(%job, %error, "tree changed during the assignment, assigning again");
             return;
         };
-        self.assigns_at = Some(mirror.now() + delay);
-        tracing::warn!(%job, refusals = self.refusals, ?delay, %error, "assignment refused, waiting before the next one");
+        tracing::warn!(%job, refusals = self.refusals.count(), ?delay, %error, "assignment refused, waiting before the next one");
     }
 
     /// Deletes shards beyond the shard count, if we still lead. A shard that cannot be deleted is reported and stays: it must not stop the others.
@@ -383,12 +389,6 @@ async fn write_assignment(
     mirror.write(ops).await.map(drop)
 }
 
-/// How long the next assignment waits after this many refusals in a row.
-fn refused_delay(refusals: u32) -> Option<Duration> {
-    let doublings = refusals.checked_sub(REFUSALS_WITHOUT_DELAY + 1)?.min(16);
-    Some(REFUSED_DELAY.saturating_mul(1 << doublings).min(MAX_REFUSED_DELAY))
-}
-
 /// Whether the registry refuses to delete a shard for a reason of that shard: not because a condition failed, nor because of the connection.
 fn is_lasting(error: &Error, conditions: usize) -> bool {
     match error {
@@ -400,14 +400,15 @@ fn is_lasting(error: &Error, conditions: usize) -> bool {
 
 /// Deletes a shard beyond the shard count with everything that other programs put below it, as Java does.
 ///
-/// Only nodes that the protocol does not define are deleted unconditionally. The others go in a transaction that checks that we still lead, so that a
-/// former leader deletes no mark of a shard that exists again.
+/// Nodes that the protocol does not define are deleted one by one, after the conditions were checked. The others go in a transaction that checks them,
+/// so that a former leader deletes no mark of a shard that exists again.
 async fn remove_shard(
     mirror: &Mirror,
     conditions: &[Op],
     shard: u32,
     ops: Vec<Op>,
 ) -> Result<(), Error> {
+    mirror.write(conditions.to_vec()).await?;
     let registry = &*mirror.context().registry;
     let root = mirror.tree().shard(shard, ShardNode::Root);
     let running = mirror.tree().shard(shard, ShardNode::Running);
@@ -468,9 +469,10 @@ async fn run_election(
         Op::Check { path: tree.instance(own_id), expected: ExpectedVersion::Any },
         Op::Create(Create::ephemeral(&tree.leader(), own_id.to_string(), session)),
     ];
-    let elected = registry.multi(ops).await;
+    let elected = AssertUnwindSafe(registry.multi(ops)).catch_unwind().await;
+    // Even after a panic: an entry that stayed would block every entry behind it until the session ends.
     turn.release(registry).await;
-    match elected {
+    match elected.unwrap_or_else(|payload| resume_unwind(payload)) {
         Ok(_) => {
             tracing::info!(instance = %own_id, "elected leader");
             Ok(())
@@ -605,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_assignment_waits_longer_each_time() {
+    fn refused_assignment_waits_before_the_next_one() {
         let (mut leadership, test) = leading();
         let test = test.with(JobTree::necessary, "");
         leadership.assigns_at = Some(at(5));
@@ -613,9 +615,5 @@ mod tests {
         assert_eq!(leadership.next_duty_at(), Some(at(5)));
         leadership.observe(&test.assignment(), at(5));
         assert_eq!(leadership.duties(&test.assignment(), at(5)), [LeaderDuty::Assign]);
-
-        let delays: Vec<_> = [1, 2, 3, 4, 5, u32::MAX].into_iter().map(refused_delay).collect();
-        let millis = |count| Some(Duration::from_millis(count));
-        assert_eq!(delays, [None, None, millis(100), millis(200), millis(400), millis(10_000)]);
     }
 }

@@ -60,6 +60,7 @@ mod leadership;
 mod ledger_pages;
 mod mirror;
 mod recovery;
+mod refusals;
 mod reshard_signal;
 mod server_repair;
 #[cfg(test)]
