@@ -53,6 +53,8 @@ use crate::{
 
 /// How long a fire waits at most for a sharding in progress.
 const MAX_SHARDING_WAIT: Duration = Duration::from_secs(30);
+/// How long cancelled runs may take to end before that is reported: longer than a handler that does not heed its cancellation is let run.
+const STUCK_AFTER: Duration = Duration::from_secs(15);
 /// How long to wait before a retry after an outage.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -532,7 +534,17 @@ impl JobLoop {
             () = clock.sleep_until(clock.monotonic() + self.node.drain) => {}
         }
         state.cancel.cancel(CancelReason::ShuttingDown);
-        while state.runs.join_next().await.is_some() {}
+        let (runs, shards) = (&mut state.runs, state.busy.clone());
+        let all = async { while runs.join_next().await.is_some() {} };
+        tokio::pin!(all);
+        tokio::select! {
+            biased;
+            () = &mut all => return,
+            () = clock.sleep_until(clock.monotonic() + STUCK_AFTER) => {}
+        }
+        let shards = shards.shards();
+        tracing::error!(job = %self.local.name, ?shards, hint = "restart this process if they do not end", "cancelled runs do not end, their shards stay held");
+        all.await;
     }
 }
 

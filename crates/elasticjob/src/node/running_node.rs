@@ -152,7 +152,7 @@ impl RunningNode {
         let Some(mut ended) = self.begin_leaving(job) else { return false };
         let over = async { while ended.changed().await.is_ok() {} };
         if tokio::time::timeout(self.stop_timeout(), over).await.is_err() {
-            tracing::error!(%job, hint = "restart this process if the run does not end", "job is not left yet, shards that still run stay held");
+            tracing::error!(%job, "job is not left yet, leaving goes on in the background");
         }
         self.lock().retain(|name, slot| name != job || !slot.has_left());
         true
