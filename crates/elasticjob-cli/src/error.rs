@@ -190,6 +190,7 @@ impl From<NodeError> for Error {
             NodeError::DuplicateJob { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
                 Self::of(Code::BadInput, &error)
             }
+            NodeError::StillLeaving { .. } => Self::of(Code::Conflict, &error),
             error => Self::of(Code::Internal, &error),
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use elasticjob::{
     admin::Severity,
     execution::{Listener, blocking},
-    job::{Failover, Job, JobName, Misfire, Shard},
+    job::{Failover, Job, JobName, Misfire, Monitor, Shard},
     node::NodeJob,
     registry::{Create, ExpectedVersion},
     testing::Cluster,
@@ -288,6 +288,81 @@ async fn empty_server_status_is_replaced_and_stops_no_run() {
 
     // The console of ElasticJob 2.x enables a server this way.
     cluster.registry().set(&server, "".into(), ExpectedVersion::Any).await.unwrap();
+    cluster.settle().await;
+    cluster.advance_to("2026-11-15T02:00:00Z").await;
+
+    assert_eq!(log.take().len(), 3);
+    assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_of_an_unmonitored_shard_that_moved_runs_when_its_run_ends() {
+    let started = RunLog::default();
+    let handler = {
+        let started = started.clone();
+        move |shard: Shard| {
+            let started = started.clone();
+            async move {
+                started.record(&shard);
+                tokio::time::sleep(Duration::from_mins(150)).await;
+                Ok::<(), std::io::Error>(())
+            }
+        }
+    };
+    let hourly = || {
+        let job = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap();
+        job.misfire(Misfire::RunOnce).monitor(Monitor::Nothing)
+    };
+    let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
+    let _first = cluster.node(|node| node.job(hourly(), handler.clone())).await.unwrap();
+    cluster.advance_to("2026-11-15T01:10:00Z").await;
+    let _second = cluster.node(|node| node.job(hourly(), handler)).await.unwrap();
+    // The first node runs the shard until 03:30; the second one owns it now.
+
+    cluster.advance_to("2026-11-15T03:32:00Z").await;
+
+    let ran: Vec<_> = started.take().into_iter().map(|attempt| (attempt.0, attempt.1)).collect();
+    let expected = [("2026-11-15T01:00:00Z", "10.0.0.1"), ("2026-11-15T03:00:00Z", "10.0.0.2")];
+    assert_eq!(ran, expected.map(|(due, server)| (due.to_owned(), server.to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promised_misfire_runs_although_the_schedule_changes() {
+    let started = RunLog::default();
+    let handler = {
+        let started = started.clone();
+        move |shard: Shard| {
+            let started = started.clone();
+            async move {
+                started.record(&shard);
+                tokio::time::sleep(Duration::from_mins(90)).await;
+                Ok::<(), std::io::Error>(())
+            }
+        }
+    };
+    let job =
+        |cron: &str| Job::named("slow").unwrap().cron(cron).unwrap().misfire(Misfire::RunOnce);
+    let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
+    let _node = cluster.node(|node| node.job(job("0 0 * * * ?"), handler)).await.unwrap();
+    cluster.advance_to("2026-11-15T02:10:00Z").await;
+
+    let config = "/test/slow/config".parse().unwrap();
+    let daily = job("0 0 12 * * ?").to_yaml();
+    cluster.registry().set(&config, daily.into(), ExpectedVersion::Any).await.unwrap();
+    cluster.advance_to("2026-11-15T08:00:00Z").await;
+
+    let due: Vec<String> = started.take().into_iter().map(|attempt| attempt.0).collect();
+    assert_eq!(due, ["2026-11-15T01:00:00Z", "2026-11-15T02:00:00Z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn instance_creates_its_server_again_if_it_is_gone() {
+    let log = RunLog::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let _node = cluster.node(|node| node.job(nightly(), log.handler())).await.unwrap();
+    let server = "/test/settle/servers/10.0.0.1".parse().unwrap();
+
+    cluster.registry().delete(&server, ExpectedVersion::Any).await.unwrap();
     cluster.settle().await;
     cluster.advance_to("2026-11-15T02:00:00Z").await;
 

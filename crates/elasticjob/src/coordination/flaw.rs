@@ -34,8 +34,10 @@ pub enum Flaw {
     TrustEveryPage,
     /// A shard that has ended is held until the whole run has ended.
     ReleaseTogether,
-    /// An empty server status is not replaced.
-    KeepEmptyStatus,
+    /// The node of a server that is gone or empty is not repaired.
+    NoServerRepair,
+    /// A job is left only when its runs have ended, and with one try.
+    LeaveLate,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

@@ -31,6 +31,9 @@ pub enum NodeError {
         /// Where the job is declared, for jobs with the attribute.
         locations: Vec<SourceLocation>,
     },
+    /// The node has been told to leave this job and has not left it yet.
+    #[error("this node is still leaving job {job}")]
+    StillLeaving { job: String },
     /// A job that the program builds is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
@@ -68,6 +71,9 @@ impl Hint for NodeError {
             Self::Join(error) => return error.hint(),
             Self::DuplicateJob { .. } => {
                 "a node runs each job once, with as many shards as it needs"
+            }
+            Self::StillLeaving { .. } => {
+                "a handler or listener of an earlier run has not ended, or the registry is unreachable"
             }
             Self::Invalid(invalid) => return invalid.hint(),
             Self::Declaration { invalid, .. } => return invalid.hint(),

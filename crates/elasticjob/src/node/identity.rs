@@ -23,6 +23,11 @@ impl Identity {
         Self { address, current: Mutex::new(None) }
     }
 
+    /// The newest id, and its session.
+    pub(super) async fn newest(&self) -> Option<(SessionId, InstanceId)> {
+        self.current.lock().await.clone()
+    }
+
     /// The id in the current session; a new id is announced in the registry before it is returned.
     pub(super) async fn current(
         &self,

@@ -11,7 +11,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::{sync::watch, task};
+use tokio::{
+    sync::{oneshot, watch},
+    task,
+};
 
 use super::{
     history_tap::HistoryTap,
@@ -30,7 +33,7 @@ use crate::{
         flaw::{Flaw, Flaws},
         member::{
             BusyShards, ClaimScope, IfAbsent, JobSource, JoinError, JoinRequest, Member,
-            MemberEvent, MemberResources, settle_configuration,
+            MemberEvent, MemberResources, settle_configuration, undo_join,
         },
         sharding::CustomStrategies,
         tree::JobTree,
@@ -50,6 +53,8 @@ use crate::{
 
 /// How long a fire waits at most for a sharding in progress.
 const MAX_SHARDING_WAIT: Duration = Duration::from_secs(30);
+/// How long cancelled runs may take to end before that is reported: longer than a handler that does not heed its cancellation is let run.
+const STUCK_AFTER: Duration = Duration::from_secs(15);
 /// How long to wait before a retry after an outage.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -174,7 +179,7 @@ impl JobLoop {
     }
 
     /// Joins the job in the current session.
-    pub(super) async fn join(&self) -> Result<Member, JoinError> {
+    async fn join(&self) -> Result<Member, JoinError> {
         let node = &self.node;
         let id = node.identity.current(&*node.registry, &*node.randomness).await;
         let id =
@@ -200,8 +205,29 @@ impl JobLoop {
         Ok(member)
     }
 
-    /// Takes part in the job, over any number of sessions, until the node stops or the instance is shut down.
-    pub(super) async fn run(self: Box<Self>, mut member: Member) {
+    /// Joins the job, answers whether that succeeded, and takes part in the job, over any number of sessions, until the node stops or the instance
+    /// is shut down.
+    pub(super) async fn run(self: Box<Self>, answer: oneshot::Sender<Result<(), JoinError>>) {
+        let joined = tokio::select! {
+            biased;
+            _ = self.stop.cancelled() => return self.undo_join().await,
+            // Boxed: the future is large, and would enlarge every loop.
+            joined = Box::pin(self.join()) => joined,
+        };
+        let mut member = match joined {
+            Ok(member) => member,
+            // It may have been carried out.
+            Err(JoinError::Registry { job, source }) if source.is_outage() => {
+                let _ = answer.send(Err(JoinError::Registry { job, source }));
+                return self.undo_join().await;
+            }
+            Err(error) => {
+                drop(self);
+                let _ = answer.send(Err(error));
+                return;
+            }
+        };
+        let _ = answer.send(Ok(()));
         let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
@@ -213,8 +239,7 @@ impl JobLoop {
             member = loop {
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
-                    // Boxed: the future is large and rarely needed, and would enlarge every loop.
+                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
                     joined = Box::pin(self.join()) => match joined {
                         Ok(member) => break member,
                         // The job was defined only in the registry and is removed there.
@@ -229,7 +254,7 @@ impl JobLoop {
                 }
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(&mut state).await,
+                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
                     () = self.node.clock.sleep_until(self.node.clock.monotonic() + RETRY_DELAY) => {}
                 }
             };
@@ -257,8 +282,8 @@ impl JobLoop {
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    tokio::join!(self.drain(state), member.stop_taking_over());
-                    member.leave().await;
+                    tokio::join!(self.drain(state), member.begin_leaving());
+                    self.leave(member).await;
                     return SessionEnd::Stopped;
                 }
                 news = member.next_event() => match news {
@@ -267,6 +292,7 @@ impl JobLoop {
                             alarm = self.alarm(&changed);
                             // Past fires of the new schedule were never due.
                             state.since = self.node.clock.now();
+                            state.pending.change_schedule();
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -292,7 +318,7 @@ impl JobLoop {
                     }
                     Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
-                        member.leave().await;
+                        self.leave(member).await;
                         return SessionEnd::Stopped;
                     }
                     Some(MemberEvent::SessionLost) | None => {
@@ -306,7 +332,7 @@ impl JobLoop {
                     if !state.is_running() {
                         state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
-                        state.pending.may_have_misfires = true;
+                        state.pending.promise_misfire(Fire::scheduled(job.name.clone(), due_at));
                         tracing::warn!(job = %job.name, %due_at, "misfire, runs after the previous run");
                         self.node.history.record_misfire(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
                             job: job.name.clone(),
@@ -359,7 +385,7 @@ impl JobLoop {
                 let schedule = schedule?;
                 state.runs.spawn(async move { run.catch_up(schedule, max_wait).await })
             }
-            WorkItem::Misfire => {
+            WorkItem::Misfire(_) => {
                 if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
                     return None;
                 }
@@ -374,6 +400,17 @@ impl JobLoop {
                     Fire::triggered(job.name.clone(), now, id)
                 };
                 let scope = ClaimScope::Misfired { since: state.since };
+                state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
+            }
+            WorkItem::OldMisfire(fire) => {
+                if job.misfire == Misfire::Skip {
+                    tracing::warn!(job = %job.name, due_at = %fire.due_at, "misfire skipped, the job compensates none any more");
+                    self.listeners.missed(&job.name, 1);
+                    self.node.history.record_skipped(&job.name, fire.due_at);
+                    return None;
+                }
+                let since = fire.due_at - jiff::SignedDuration::from_nanos(1);
+                let scope = ClaimScope::Misfired { since };
                 state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
             }
         };
@@ -455,6 +492,38 @@ impl JobLoop {
         }
     }
 
+    async fn drain_and_undo(&self, state: &mut JobState) {
+        tokio::join!(self.drain(state), self.undo_join());
+    }
+
+    /// A join was given up or failed, and may have been carried out. If the node stops, the instance ends with its session.
+    async fn undo_join(&self) {
+        let NodeContext { registry, clock, identity, stop, .. } = &*self.node;
+        let undone = async {
+            let tree = JobTree::new(registry.namespace(), &self.local.name);
+            if let (Some((session, id)), Ok(tree)) = (identity.newest().await, tree) {
+                undo_join(&**registry, &**clock, &tree, &id, session).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = stop.cancelled() => {}
+            () = undone => {}
+        }
+    }
+
+    /// Leaves the job: at once if the node stops, because its session ends soon; otherwise until nothing is left behind.
+    async fn leave(&self, member: Member) {
+        if self.node.stop.is_cancelled() {
+            return member.leave().await;
+        }
+        tokio::select! {
+            biased;
+            () = member.leave_until_done() => {}
+            _ = self.node.stop.cancelled() => {}
+        }
+    }
+
     /// Waits for the runs to finish; cancels those that exceed the drain timeout and waits for them.
     async fn drain(&self, state: &mut JobState) {
         let (clock, runs) = (&self.node.clock, &mut state.runs);
@@ -465,7 +534,17 @@ impl JobLoop {
             () = clock.sleep_until(clock.monotonic() + self.node.drain) => {}
         }
         state.cancel.cancel(CancelReason::ShuttingDown);
-        while state.runs.join_next().await.is_some() {}
+        let (runs, shards) = (&mut state.runs, state.busy.clone());
+        let all = async { while runs.join_next().await.is_some() {} };
+        tokio::pin!(all);
+        tokio::select! {
+            biased;
+            () = &mut all => return,
+            () = clock.sleep_until(clock.monotonic() + STUCK_AFTER) => {}
+        }
+        let shards = shards.shards();
+        tracing::error!(job = %self.local.name, ?shards, hint = "restart this process if they do not end", "cancelled runs do not end, their shards stay held");
+        all.await;
     }
 }
 

@@ -15,6 +15,10 @@ pub(super) struct PendingWork {
     triggers: VecDeque<TriggerRequest>,
     pub(super) needs_catch_up: bool,
     pub(super) may_have_misfires: bool,
+    /// The newest misfire that is to run after the present run.
+    promised: Option<Fire>,
+    /// A promised misfire of a schedule that does not apply any more, so that no run would look it up.
+    of_old_schedule: Option<Fire>,
 }
 
 /// One thing to start.
@@ -23,7 +27,10 @@ pub(super) enum WorkItem {
     Fire(Fire),
     Trigger(TriggerRequest),
     CatchUp,
-    Misfire,
+    /// The newest misfire, if there is one. Carries what was promised, so that it can be put back.
+    Misfire(Option<Fire>),
+    /// A misfire of a schedule that does not apply any more.
+    OldMisfire(Fire),
 }
 
 impl PendingWork {
@@ -32,13 +39,31 @@ impl PendingWork {
         self.due_fire = Some(fire);
     }
 
+    /// A fire is due during a run and is to run after it. It replaces an earlier one.
+    pub(super) fn promise_misfire(&mut self, fire: Fire) {
+        self.may_have_misfires = true;
+        self.of_old_schedule = None;
+        self.promised = Some(fire);
+    }
+
+    /// The schedule has changed: what was promised is kept.
+    pub(super) fn change_schedule(&mut self) {
+        if let Some(fire) = self.promised.take() {
+            self.of_old_schedule = Some(fire);
+        }
+    }
+
     /// Puts back an item that could not start. A fire is dropped if a later one is due by now, because that one replaces it.
     pub(super) fn put_back(&mut self, item: WorkItem) {
         match item {
             WorkItem::Fire(fire) => drop(self.due_fire.get_or_insert(fire)),
             WorkItem::Trigger(trigger) => self.triggers.push_front(trigger),
             WorkItem::CatchUp => self.needs_catch_up = true,
-            WorkItem::Misfire => self.may_have_misfires = true,
+            WorkItem::Misfire(promised) => {
+                self.may_have_misfires = true;
+                self.promised = self.promised.take().or(promised);
+            }
+            WorkItem::OldMisfire(fire) => drop(self.of_old_schedule.get_or_insert(fire)),
         }
     }
 
@@ -65,7 +90,11 @@ impl PendingWork {
         if std::mem::take(&mut self.needs_catch_up) {
             return Some(WorkItem::CatchUp);
         }
-        std::mem::take(&mut self.may_have_misfires).then_some(WorkItem::Misfire)
+        if let Some(fire) = self.of_old_schedule.take() {
+            return Some(WorkItem::OldMisfire(fire));
+        }
+        let has_misfires = std::mem::take(&mut self.may_have_misfires);
+        has_misfires.then(|| WorkItem::Misfire(self.promised.take()))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
         RunSettings, Runner, ShardResult, Work,
     },
-    job::{Attempt, Fire, InstanceId, Job, RunReason, Shard, ShardSelection, TaskId},
+    job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, ShardSelection, TaskId},
     problem::Problem,
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock},
@@ -80,7 +80,8 @@ impl RunContext {
             return RunResult::NothingToRun;
         }
         let reason = scope.reason();
-        let is_retried = matches!(reason, RunReason::Trigger | RunReason::CatchUp);
+        let is_retried = matches!(reason, RunReason::Trigger | RunReason::CatchUp)
+            || self.job.misfire == Misfire::RunOnce;
         let is_whole = !matches!(scope, ClaimScope::Triggered(ShardSelection::Only(_)));
         let cancel = self.cancel.child();
         let request = ClaimRequest { fire: fire.clone(), scope, max_wait, cancel };
@@ -102,7 +103,8 @@ impl RunContext {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }
-            // No misfire compensates a trigger or a catch-up fire, so these are retried.
+            // No misfire compensates a trigger or a catch-up fire. Nor one that is due while an instance that has left, or that owned the shard before,
+            // still holds it without showing that in the tree: the end of that run is written to the ledger, which is not watched.
             Err(
                 ClaimError::Resharding
                 | ClaimError::HeldElsewhere { .. }

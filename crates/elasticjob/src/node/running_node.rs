@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::stream::{self, StreamExt};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::{
     error::NodeError,
@@ -16,9 +16,10 @@ use super::{
     lease_refresh,
 };
 use crate::{
+    coordination::member::JoinError,
     history::Recording,
     job::{Job, JobName},
-    registry::{Registry, Session},
+    registry::{Error, Registry, Session},
     runtime::{CancelReason, CancelToken, Tasks},
 };
 
@@ -52,15 +53,41 @@ pub struct RunningNode {
 
 /// The state of one job on this node.
 enum JobSlot {
-    Joining,
-    Active {
+    Joining(ActiveJob),
+    Active(ActiveJob),
+    /// Nothing new starts. The job loop goes on until its runs have ended and nothing is left behind in the registry; then `ended` is closed.
+    Leaving {
         tasks: Tasks,
-        local: Arc<LocalJob>,
-        stop: CancelToken,
-        ready: watch::Receiver<bool>,
+        ended: watch::Receiver<bool>,
     },
-    /// Running shards may finish; nothing new starts.
-    Leaving,
+}
+
+/// A job whose loop runs.
+struct ActiveJob {
+    tasks: Tasks,
+    local: Arc<LocalJob>,
+    stop: CancelToken,
+    /// Closed once the loop has ended.
+    ready: watch::Receiver<bool>,
+}
+
+impl ActiveJob {
+    fn has_ended(&self) -> bool {
+        self.ready.has_changed().is_err()
+    }
+
+    /// Ends the job loop.
+    fn leave(self) -> JobSlot {
+        self.stop.cancel(CancelReason::ShuttingDown);
+        JobSlot::Leaving { tasks: self.tasks, ended: self.ready }
+    }
+}
+
+impl JobSlot {
+    /// Whether the job loop is over and the job was left.
+    fn has_left(&self) -> bool {
+        matches!(self, Self::Leaving { ended, .. } if ended.has_changed().is_err())
+    }
 }
 
 impl RunningNode {
@@ -90,7 +117,8 @@ impl RunningNode {
         Ok(running)
     }
 
-    /// Joins one more job. When this returns, the node takes part in it.
+    /// Joins one more job. When this returns, the node takes part in it. If it fails or the future is dropped, the node does not; what was written
+    /// is deleted in the background, and until then the job cannot be added again.
     ///
     /// ```no_run
     /// # async fn example(running: &elasticjob::node::RunningNode) -> Result<(), Box<dyn std::error::Error>> {
@@ -105,35 +133,41 @@ impl RunningNode {
     /// ```
     pub async fn add(&self, job: NodeJob) -> Result<(), NodeError> {
         let name = job.job.name.clone();
-        let reservation = self.reserve(&name)?;
-        let stop = self.node.stop.child();
-        let (ready_sender, ready) = watch::channel(false);
-        let job_loop = JobLoop::new(Arc::clone(&self.node), job, stop.clone(), ready_sender);
-        let member = job_loop.join().await?;
-        let local = Arc::clone(job_loop.local_job());
-        let mut tasks = Tasks::new();
-        tasks.spawn(Box::new(job_loop).run(member));
-        reservation.fill(JobSlot::Active { tasks, local, stop, ready });
+        let (reservation, joined) = self.reserve(&name, job)?;
+        // Closed if the node is dropped meanwhile.
+        let closed = || JoinError::Registry { job: name.to_string(), source: Error::Closed };
+        joined.await.unwrap_or_else(|_| Err(closed()))?;
+        reservation.fill();
         Ok(())
     }
 
-    /// Leaves a job: starts no more runs of it, lets running shards finish, and removes the instance from it. Returns `false` if the node does not
-    /// run the job. The job itself stays in the registry, for other nodes and for a later [`RunningNode::add`].
+    /// Leaves a job: starts no more runs of it and gives its other shards to other instances at once, lets running shards finish, and removes the
+    /// instance from it. Returns `false` if the node does not run the job. The job itself stays in the registry, for other nodes and for a later
+    /// [`RunningNode::add`].
+    ///
+    /// Waits at most until running shards had the time to finish and to be cancelled. If a handler or listener does not end even then, or if the
+    /// registry is unreachable, the node goes on leaving in the background: only shards that still run stay held, and the job cannot be added
+    /// again before they end.
     pub async fn remove(&self, job: &JobName) -> bool {
-        let slot = {
-            let mut slots = self.lock();
-            match slots.get(job) {
-                Some(JobSlot::Active { .. }) => slots.insert(job.clone(), JobSlot::Leaving),
-                Some(JobSlot::Joining | JobSlot::Leaving) | None => None,
-            }
-        };
-        let Some(JobSlot::Active { tasks, stop, .. }) = slot else { return false };
-        let _reservation = Reservation { running: self, job };
-        stop.cancel(CancelReason::ShuttingDown);
-        if !tasks.finish(self.stop_timeout()).await {
-            tracing::error!(%job, "job did not stop in time, aborted");
+        let Some(mut ended) = self.begin_leaving(job) else { return false };
+        let over = async { while ended.changed().await.is_ok() {} };
+        if tokio::time::timeout(self.stop_timeout(), over).await.is_err() {
+            tracing::error!(%job, "job is not left yet, leaving goes on in the background");
         }
+        self.lock().retain(|name, slot| name != job || !slot.has_left());
         true
+    }
+
+    /// Ends the job loop of a job; the returned channel closes once the job is left. `None` if the node does not run the job.
+    fn begin_leaving(&self, job: &JobName) -> Option<watch::Receiver<bool>> {
+        let mut slots = self.lock();
+        if !matches!(slots.get(job), Some(JobSlot::Active(_))) {
+            return None;
+        }
+        let Some(JobSlot::Active(active)) = slots.remove(job) else { return None };
+        let ended = active.ready.clone();
+        slots.insert(job.clone(), active.leave());
+        Some(ended)
     }
 
     /// Changes the definition of a job that this node runs. As on joining, the stored configuration takes precedence and differences are logged,
@@ -151,9 +185,7 @@ impl RunningNode {
     /// ```
     pub async fn update(&self, job: Job) -> Result<bool, NodeError> {
         let local = match self.lock().get(&job.name) {
-            Some(JobSlot::Active { local, ready, .. }) if ready.has_changed().is_ok() => {
-                Arc::clone(local)
-            }
+            Some(JobSlot::Active(active)) if !active.has_ended() => Arc::clone(&active.local),
             _ => return Ok(false),
         };
         local.update(&*self.node.registry, job).await?;
@@ -163,14 +195,13 @@ impl RunningNode {
     /// Whether the node's part in a job was ended from outside: the instance was shut down, or the job was removed. The node keeps the job's entry
     /// until it is [removed](RunningNode::remove).
     pub fn has_ended(&self, job: &JobName) -> bool {
-        // The job loop holds the sender, so the channel is closed once the loop has ended.
-        matches!(self.lock().get(job), Some(JobSlot::Active { ready, .. }) if ready.has_changed().is_err())
+        matches!(self.lock().get(job), Some(JobSlot::Active(active)) if active.has_ended())
     }
 
     /// The jobs this node takes part in.
     pub fn jobs(&self) -> Vec<JobName> {
         let slots = self.lock();
-        let active = slots.iter().filter(|(_, slot)| matches!(slot, JobSlot::Active { .. }));
+        let active = slots.iter().filter(|(_, slot)| matches!(slot, JobSlot::Active(_)));
         active.map(|(name, _)| name.clone()).collect()
     }
 
@@ -178,9 +209,9 @@ impl RunningNode {
     /// ended from outside](RunningNode::has_ended) does not count.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
-            JobSlot::Active { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
-            JobSlot::Leaving => true,
-            JobSlot::Joining => false,
+            JobSlot::Active(active) => *active.ready.borrow() || active.has_ended(),
+            JobSlot::Leaving { .. } => true,
+            JobSlot::Joining(_) => false,
         })
     }
 
@@ -209,13 +240,13 @@ impl RunningNode {
         self.begin_stop();
         let timeout = self.stop_timeout();
         let slots = std::mem::take(&mut *self.lock());
-        let all = slots.into_iter().filter_map(|(job, slot)| match slot {
-            JobSlot::Active { tasks, .. } => Some(async move {
-                if !tasks.finish(timeout).await {
-                    tracing::error!(%job, "job did not stop in time, aborted");
-                }
-            }),
-            JobSlot::Joining | JobSlot::Leaving => None,
+        let all = slots.into_iter().map(|(job, slot)| async move {
+            let (JobSlot::Joining(ActiveJob { tasks, .. })
+            | JobSlot::Active(ActiveJob { tasks, .. })
+            | JobSlot::Leaving { tasks, .. }) = slot;
+            if !tasks.finish(timeout).await {
+                tracing::error!(%job, "job did not stop in time, aborted");
+            }
         });
         futures_util::future::join_all(all).await;
         let registry = Arc::clone(&self.node.registry);
@@ -242,14 +273,31 @@ impl RunningNode {
         self.node.drain * 2 + LEAVE_TIMEOUT
     }
 
-    /// Reserves the job's only slot on this node while it is joined.
-    fn reserve<'a>(&'a self, job: &'a JobName) -> Result<Reservation<'a>, NodeError> {
+    /// Reserves the job's only slot on this node and begins to join the job; the channel says whether that succeeded.
+    fn reserve<'a>(
+        &'a self,
+        name: &'a JobName,
+        job: NodeJob,
+    ) -> Result<(Reservation<'a>, oneshot::Receiver<Result<(), JoinError>>), NodeError> {
         let mut slots = self.lock();
-        if slots.contains_key(job) {
-            return Err(NodeError::duplicate_job(job, []));
+        match slots.get(name) {
+            Some(slot @ JobSlot::Leaving { .. }) if !slot.has_left() => {
+                return Err(NodeError::StillLeaving { job: name.to_string() });
+            }
+            Some(JobSlot::Joining(_) | JobSlot::Active(_)) => {
+                return Err(NodeError::duplicate_job(name, []));
+            }
+            Some(JobSlot::Leaving { .. }) | None => {}
         }
-        slots.insert(job.clone(), JobSlot::Joining);
-        Ok(Reservation { running: self, job })
+        let stop = self.node.stop.child();
+        let (ready_sender, ready) = watch::channel(false);
+        let job_loop = JobLoop::new(Arc::clone(&self.node), job, stop.clone(), ready_sender);
+        let local = Arc::clone(job_loop.local_job());
+        let (answer, joined) = oneshot::channel();
+        let mut tasks = Tasks::new();
+        tasks.spawn(Box::new(job_loop).run(answer));
+        slots.insert(name.clone(), JobSlot::Joining(ActiveJob { tasks, local, stop, ready }));
+        Ok((Reservation { running: self, job: name }, joined))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<JobName, JobSlot>> {
@@ -258,23 +306,32 @@ impl RunningNode {
     }
 }
 
-/// Frees the slot on drop, unless it was filled.
+/// A job that is being joined. On drop the join is undone, unless it has succeeded.
 struct Reservation<'a> {
     running: &'a RunningNode,
     job: &'a JobName,
 }
 
 impl Reservation<'_> {
-    fn fill(self, slot: JobSlot) {
-        self.running.lock().insert(self.job.clone(), slot);
+    fn fill(self) {
+        let mut slots = self.running.lock();
+        if let Some(JobSlot::Joining(active)) = slots.remove(self.job) {
+            slots.insert(self.job.clone(), JobSlot::Active(active));
+        }
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut slots = self.running.lock();
-        if matches!(slots.get(self.job), Some(JobSlot::Joining | JobSlot::Leaving)) {
-            slots.remove(self.job);
+        if !matches!(slots.get(self.job), Some(JobSlot::Joining(_))) {
+            return;
+        }
+        if let Some(JobSlot::Joining(active)) = slots.remove(self.job) {
+            let leaving = active.leave();
+            if !leaving.has_left() {
+                slots.insert(self.job.clone(), leaving);
+            }
         }
     }
 }

@@ -71,7 +71,10 @@ pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn TestServ
             && gone.message.contains("10.0.0.8@-@9 was running it since"),
         "{gone:?}"
     );
+    // Its process is alive.
+    fixture.write(&tree.process(&"10.0.0.8@-@9".parse().unwrap()), "").await;
     let one = explain(Some(1)).await;
+    assert!(messages(&one).contains("has left the job and still runs it"), "{}", messages(&one));
     assert!(one.has(Topic::Running, Some(1)), "{}", messages(&one));
     assert!(
         one.findings.iter().all(|finding| finding.shard.is_none_or(|shard| shard == 1)),

@@ -83,6 +83,7 @@ impl Cluster {
                 gate: Mutex::new(None),
                 is_listing_delayed,
                 panic_at: Mutex::new(None),
+                panic_on: Mutex::new(None),
                 refused: Mutex::new(None),
                 refusals: AtomicUsize::new(0),
             }),
@@ -258,6 +259,7 @@ pub(crate) struct GatedRegistry {
     gate: Mutex<Option<Gate>>,
     is_listing_delayed: Arc<watch::Sender<bool>>,
     panic_at: Mutex<Option<Path>>,
+    panic_on: Mutex<Option<WriteFilter>>,
     refused: Mutex<Option<WriteFilter>>,
     refusals: AtomicUsize,
 }
@@ -363,6 +365,11 @@ impl Connection {
         *self.registry.panic_at.lock().unwrap() = Some(path);
     }
 
+    /// Panics at the next write that matches the filter.
+    pub(crate) fn panic_on_next(&self, filter: impl Fn(&[Op]) -> bool + Send + 'static) {
+        *self.registry.panic_on.lock().unwrap() = Some(Box::new(filter));
+    }
+
     /// Refuses every write that matches the filter.
     pub(crate) fn refuse(&self, filter: impl Fn(&[Op]) -> bool + Send + 'static) {
         *self.registry.refused.lock().unwrap() = Some(Box::new(filter));
@@ -390,6 +397,14 @@ pub(crate) fn creates_below(ops: &[Op], parent: &Path) -> bool {
         .any(|op| matches!(op, Op::Create(create) if create.path.parent().as_ref() == Some(parent)))
 }
 
+impl GatedRegistry {
+    async fn count_refusal(&self) {
+        if self.refusals.fetch_add(1, Ordering::Relaxed) > MAX_REFUSALS {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 #[async_trait::async_trait]
 impl Registry for GatedRegistry {
     fn namespace(&self) -> &Namespace {
@@ -411,13 +426,17 @@ impl Registry for GatedRegistry {
         }
         let is_refused = self.refused.lock().unwrap().as_ref().is_some_and(|filter| filter(&ops));
         if is_refused {
-            if self.refusals.fetch_add(1, Ordering::Relaxed) > MAX_REFUSALS {
-                std::future::pending::<()>().await;
-            }
+            self.count_refusal().await;
             let path = self.namespace().path().clone();
             return Err(Error::Invalid { path, reason: "refused".to_owned() });
         }
-        self.inner.multi(ops).await
+        let panics = self.panic_on.lock().unwrap().take_if(|filter| filter(&ops)).is_some();
+        assert!(!panics, "this write panics");
+        let answer = self.inner.multi(ops).await;
+        if matches!(answer, Err(Error::Operation { .. })) {
+            self.count_refusal().await;
+        }
+        answer
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {

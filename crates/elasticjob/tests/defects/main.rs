@@ -10,6 +10,7 @@ mod cluster;
 mod documents;
 mod failover;
 mod fires;
+mod leaving;
 #[path = "../backends/log.rs"]
 mod log;
 mod management;

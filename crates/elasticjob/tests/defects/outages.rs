@@ -228,3 +228,30 @@ async fn foreign_node_below_running_keeps_only_its_own_shard_held() {
     cluster.advance_seconds(2).await;
     assert_eq!(cluster.page(0).await.state, LedgerState::Done);
 }
+
+#[tokio::test(start_paused = true)]
+async fn foreign_node_below_running_of_a_dead_instance_is_no_endless_loop() {
+    for java in [false, true] {
+        let cluster = Cluster::new().await;
+        let ours = cluster.join(1, with_failover(1)).await;
+        let foreign = cluster.tree.shard(0, ShardNode::Running).join("note").unwrap();
+        if java {
+            let dead = cluster.java("10.0.0.9@-@4711").await;
+            dead.mark_running(&cluster.tree, 0).await;
+            cluster.write(&foreign, "").await;
+            dead.die().await;
+        } else {
+            let dead = cluster.join(2, with_failover(1)).await;
+            cluster.write(&cluster.tree.shard(0, ShardNode::Running), &dead.id()).await;
+            cluster.write(&foreign, "").await;
+            dead.die().await;
+        }
+        cluster.advance_seconds(30).await;
+        assert!(ours.connection.refusals() < 20, "{} refusals", ours.connection.refusals());
+
+        // As soon as an operator has removed the node, the shard is free.
+        cluster.remove(&foreign).await;
+        cluster.advance_seconds(12).await;
+        assert_eq!(cluster.running(0).await, None);
+    }
+}

@@ -308,18 +308,17 @@ async fn s07_slow_survivor_neither_flags_again_nor_ends_the_new_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s08_stopping_node_stays_registered_until_its_runs_have_ended() {
+async fn s08_running_shards_of_a_stopping_node_are_not_taken_over() {
     let cluster = Cluster::new().await;
     let (leaving, staying) = (TestHandler::blocked(), TestHandler::immediate());
     let (_staying_node, _connection) = cluster.node(1, with_failover(2), &staying).await;
     let (leaving_node, _connection) = cluster.node(2, with_failover(2), &leaving).await;
     cluster.advance_seconds(5).await;
     let shard = leaving.attempts()[0].item;
-    let instances = cluster.children(&cluster.tree.instances()).await;
 
     let (took, ()) = tokio::join!(cluster.stop(leaving_node), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(cluster.children(&cluster.tree.instances()).await, instances);
+        assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 1);
         assert!(cluster.running(shard).await.is_some());
         assert!(!cluster.is_flagged(shard).await);
         leaving.unblock();

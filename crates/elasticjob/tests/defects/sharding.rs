@@ -175,3 +175,30 @@ async fn l19_shrinking_lets_running_shards_finish_then_deletes_their_nodes() {
     assert_eq!(cluster.page(2).await.state, LedgerState::Done);
     assert_eq!(ours.run(&fire(2)).await, [0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn shard_that_exists_again_is_not_removed() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, job(3)).await;
+    let shard = cluster.tree.shard(2, ShardNode::Root);
+    // Not deleted together with the shard, so that the shard is removed alone.
+    cluster.write(&shard.join("note").unwrap(), "").await;
+    let removes = |ops: &[Op]| {
+        let is_shard = |path: &Path| path.as_str().ends_with("/sharding/2");
+        ops.iter().any(|op| matches!(op, Op::Delete { path, .. } if is_shard(path)))
+    };
+    let mut together = ours.connection.block_next(removes);
+    cluster.write(&cluster.tree.config(), &job(1).to_yaml()).await;
+    together.reached().await;
+    let mut alone = ours.connection.block_next(removes);
+    together.unblock();
+    alone.reached().await;
+    let before = cluster.stat(&shard).await.unwrap();
+
+    cluster.write(&cluster.tree.config(), &job(3).to_yaml()).await;
+    alone.unblock();
+    cluster.advance_seconds(1).await;
+
+    assert_eq!(cluster.stat(&shard).await.unwrap().created, before.created);
+    assert_eq!(cluster.owners(3).await, vec![ours.id(); 3]);
+}

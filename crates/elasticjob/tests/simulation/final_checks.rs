@@ -215,7 +215,12 @@ impl World {
                     for shard in
                         (0..phase.total).filter(|shard| !phase.stopped_shards.contains(shard))
                     {
-                        if self.count(&plan, shard, due) == 0 {
+                        // While a run is stuck, no later fire of its shard can be compensated.
+                        let job = plan.job.name.as_str();
+                        let compensated_from = next.saturating_sub(COMPENSATED_WITHIN);
+                        let was_stuck =
+                            self.oracle.lock().was_stuck(job, shard, compensated_from, next);
+                        if !was_stuck && self.count(&plan, shard, due) == 0 {
                             violations.push(format!("{}/{shard} never ran for the fire of {} s, and that was not compensated", plan.job.name, due.as_secs()));
                         }
                     }

@@ -17,6 +17,7 @@ use super::{
 };
 use elasticjob::{
     job::{CatchUp, Failover, Job, LeaseLoss, Misfire, Monitor, Retry, Shard, Strategy},
+    node::NodeJob,
     runtime::Clock,
 };
 
@@ -151,6 +152,8 @@ pub(super) struct HandlerContext {
     pub(super) plan: Arc<Mutex<JobPlan>>,
     /// Set when the fault phase has ended: from then on every handler is fast and succeeds.
     pub(super) is_fault_free: Arc<AtomicBool>,
+    /// Runs that end now do not end before the fault phase does.
+    pub(super) sticks: Arc<AtomicBool>,
 }
 
 /// Reports to the oracle how a handler ended, also if it is dropped.
@@ -168,6 +171,13 @@ impl Drop for EndGuard {
 }
 
 impl HandlerContext {
+    pub(super) fn node_job(&self) -> NodeJob {
+        let job = self.plan.lock().expect("no panic while locked").job.clone();
+        let context = self.clone();
+        let handler = move |shard: Shard| context.clone().run(shard);
+        NodeJob::code(job, handler).listener(Arc::new(self.clone()))
+    }
+
     /// The handler of every job: it takes a random time, stops on cancellation at once or after a delay, and may fail.
     pub(super) async fn run(self, shard: Shard) -> Result<(), std::io::Error> {
         let policies = self.plan.lock().expect("no panic while locked").policies();

@@ -4,8 +4,9 @@
 //! time, on the tree that the memory registry and tinykeeper share. For one to three minutes there are [`faults`]: nodes are killed at any
 //! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
 //! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
-//! nodes leave and join, other programs write into the nodes of a job ([`foreign_writes`]), and in every fifth simulation a Java instance takes
-//! part ([`java`]). Then the faults end, and the cluster has a minute and a half to settle.
+//! nodes leave and join, in every third simulation also single jobs ([`leaving`]), other programs write into the nodes of a job
+//! ([`foreign_writes`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
+//! and a half to settle.
 //!
 //! The simulated [`network`] gives the guarantees of a real one: a session ends only when the server has not heard from the process for the
 //! session timeout; the deadline of a session counts from the moment at which the newest answered request was sent; every response comes after
@@ -25,6 +26,8 @@
 //! * **One failover per death**: a failover run takes over a shard whose instance died while running it, if no instance has run it since. With
 //!   failover and monitoring, a lost shard waits for no more than half a minute without a fault.
 //! * **An instance notices that its claim was deleted**: with policy `cancel` its handler is not polled three seconds later, if there is no fault.
+//! * **A node that has left a job leaves nothing behind**, even if it was cut off then or a run of it never ends: after twenty seconds without a fault
+//!   its instance, its leadership and its assignment are gone. The fires of all other shards are checked as ever.
 //!
 //! # Checked at the end ([`final_checks`])
 //!
@@ -45,6 +48,7 @@ mod final_checks;
 mod foreign_writes;
 mod java;
 mod jobs;
+mod leaving;
 mod network;
 mod oracle;
 mod process;

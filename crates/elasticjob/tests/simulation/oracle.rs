@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     pub(super) violations: Vec<String>,
     pub(super) executions: Vec<Execution>,
     shards: BTreeMap<ShardKey, ShardRecord>,
+    /// Runs of a shard that did not end: when that began and ended.
+    stuck_runs: Vec<(ShardKey, Duration, Option<Duration>)>,
     /// The session of every instance that ever existed.
     sessions: BTreeMap<String, SessionId>,
     ended_sessions: BTreeSet<SessionId>,
@@ -339,6 +342,29 @@ impl Oracle {
         running.find(has_finished).map(|execution| execution.node)
     }
 
+    /// The run of these shards does not end. Returns its numbers.
+    pub(super) fn run_sticks(
+        &self,
+        node: usize,
+        shards: impl Iterator<Item = ShardKey>,
+    ) -> Range<usize> {
+        let now = self.time.elapsed();
+        let mut inner = self.lock();
+        let first = inner.stuck_runs.len();
+        for key in shards {
+            inner.timeline.push((now, format!("n{node} is stuck in {}/{}", key.0, key.1)));
+            inner.stuck_runs.push((key, now, None));
+        }
+        first..inner.stuck_runs.len()
+    }
+
+    pub(super) fn stuck_run_ended(&self, numbers: Range<usize>) {
+        let now = self.time.elapsed();
+        for (_, _, ended) in &mut self.lock().stuck_runs[numbers] {
+            *ended = Some(now);
+        }
+    }
+
     pub(super) fn handler_polled(&self, number: usize) {
         let now = self.time.elapsed();
         let inner = self.lock();
@@ -397,6 +423,16 @@ impl Oracle {
 }
 
 impl Inner {
+    /// Whether a run of this shard was stuck at some time in this period.
+    pub(super) fn was_stuck(&self, job: &str, shard: u32, from: Duration, until: Duration) -> bool {
+        self.stuck_runs.iter().any(|((of, item), since, ended)| {
+            of == job
+                && *item == shard
+                && *since <= until
+                && ended.is_none_or(|ended| ended >= from)
+        })
+    }
+
     /// Checks a ledger page that was written.
     fn check_page_write(
         &mut self,
@@ -516,6 +552,8 @@ impl Inner {
         {
             report(format!("it finished {} ms ago", (now - ended).as_millis()));
         }
+        // No instance takes over what its own process still runs.
+        let was_stuck = self.was_stuck(&key.0, key.1, now.saturating_sub(FAILOVER_WITHIN), now);
         let record = self.shards.entry(key.clone()).or_default();
         let token = shard.token.get();
         if token < record.highest_token || (token == record.highest_token && !is_retry) {
@@ -556,7 +594,8 @@ impl Inner {
         let lost_at = if is_claimed { record.lost_at.take() } else { None };
         let was_promised =
             std::mem::replace(&mut record.is_failover_promised, policies.has_failover);
-        if let Some(lost_at) = lost_at.filter(|_| was_promised && !policies.has_java) {
+        if let Some(lost_at) = lost_at.filter(|_| was_promised && !was_stuck && !policies.has_java)
+        {
             let waited = undisturbed_since.map(|since| now.saturating_sub(since.max(lost_at)));
             if waited.is_some_and(|waited| waited > FAILOVER_WITHIN) {
                 report(format!(

@@ -36,6 +36,12 @@ pub(super) enum Action {
     ForeignWrite,
     /// The unreadable pages of a job are reset.
     ResetShards { job: usize },
+    /// A random node leaves a job while its process lives on.
+    LeaveJob,
+    /// A node joins the job again that it has left.
+    Rejoin { node: usize },
+    /// Nothing of this node may be left in the job that it has left.
+    CheckLeft { node: usize },
     /// A disabled job is enabled again, with its shards and servers.
     Enable { job: usize },
     /// The fault phase ends.

@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 13] = [
+const FLAWS: [Flaw; 14] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -63,7 +63,8 @@ const FLAWS: [Flaw; 13] = [
     Flaw::IgnoreClaimLoss,
     Flaw::TrustEveryPage,
     Flaw::ReleaseTogether,
-    Flaw::KeepEmptyStatus,
+    Flaw::NoServerRepair,
+    Flaw::LeaveLate,
 ];
 
 /// The flaw that `FLAW` names.

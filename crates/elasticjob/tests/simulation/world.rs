@@ -15,6 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::{
     java::JavaInstance,
     jobs::{HandlerContext, JobPlan},
+    leaving::{self, LeftJob},
     network::{Connection, FaultRates, SimulatedRegistry},
     oracle::Oracle,
     process::{Process, ProcessClock, ProcessState, TrueTime},
@@ -23,8 +24,8 @@ use super::{
 };
 use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
-    job::{RunId, Shard},
-    node::{Node, NodeError, NodeJob, RunningNode},
+    job::RunId,
+    node::{Node, NodeError, RunningNode},
     registry::memory::{MemoryRegistry, MemoryServer},
     runtime::Clock,
     schedule::Zone,
@@ -46,6 +47,7 @@ pub(super) struct World {
     /// For [`foreign_writes`](super::foreign_writes), and for kills in the middle of a run.
     pub(super) foreign_rng: Rng,
     has_further_faults: bool,
+    pub(super) leaving_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Reads and writes as a console does.
@@ -59,9 +61,9 @@ pub(super) struct World {
     pub(super) connections: BTreeMap<usize, Arc<Connection>>,
     /// When each node was a member.
     pub(super) memberships: Vec<Membership>,
-    tasks: JoinSet<NodeEvent>,
+    pub(super) tasks: JoinSet<NodeEvent>,
     java_instances: JoinSet<()>,
-    is_fault_free: Arc<AtomicBool>,
+    pub(super) is_fault_free: Arc<AtomicBool>,
     pub(super) fault_profile: FaultProfile,
     pub(super) settled_at: Duration,
     /// The triggers after the cluster had settled: index of the job plan, and run.
@@ -91,7 +93,10 @@ pub(super) struct FaultProfile {
 pub(super) struct Slot {
     pub(super) node: Option<usize>,
     incarnations: usize,
-    pub(super) running: Option<RunningNode>,
+    pub(super) running: Option<Arc<RunningNode>>,
+    /// The jobs of the node, one for each plan.
+    pub(super) jobs: Vec<HandlerContext>,
+    pub(super) left: Option<LeftJob>,
     /// The task that starts or stops the node, while there is one.
     transition: Option<AbortHandle>,
     pub(super) clock_offset: Arc<AtomicI64>,
@@ -104,10 +109,13 @@ impl Slot {
     }
 }
 
-/// The end of a node's start or stop: with the result of the start, or whether the stop was in time.
-enum NodeEvent {
+/// The end of something that a node does: with its result, or whether the stop was in time.
+pub(super) enum NodeEvent {
     Started(usize, Result<RunningNode, NodeError>),
     Stopped(usize, bool),
+    /// It has left a job, or a run of it has not ended in time.
+    Left(usize),
+    Rejoined(usize, Result<(), NodeError>),
 }
 
 impl World {
@@ -144,6 +152,8 @@ impl World {
             node: None,
             incarnations: 0,
             running: None,
+            jobs: Vec::new(),
+            left: None,
             transition: None,
             clock_offset: Arc::new(AtomicI64::new(if rng.percent(50) {
                 rng.between(0, 4_000) as i64 - 2_000
@@ -171,6 +181,7 @@ impl World {
             final_triggers: Vec::new(),
             foreign_rng: Rng::new(!seed),
             has_further_faults: seed % 2 == 1,
+            leaving_rng: leaving::rng_of(seed),
             rng,
         }
     }
@@ -230,6 +241,7 @@ impl World {
             };
             self.java_instances.spawn(java.run());
         }
+        self.schedule_leaving();
         let end_at = now + Duration::from_secs(10) + self.fault_profile.fault_phase;
         self.schedule.add(end_at, Action::EndFaults);
     }
@@ -302,6 +314,9 @@ impl World {
                 }
             }
             Action::ResetShards { job } => self.reset_shards(job).await,
+            Action::LeaveJob => self.leave_job(),
+            Action::Rejoin { node } => self.rejoin(node),
+            Action::CheckLeft { node } => self.check_left(node).await,
             Action::Enable { job } => self.enable(job).await,
             Action::End => {}
             Action::EndFaults => self.end_faults().await,
@@ -315,6 +330,8 @@ impl World {
 
     fn handle_node_event(&mut self, event: NodeEvent) {
         match event {
+            NodeEvent::Left(node) => self.has_left(node),
+            NodeEvent::Rejoined(node, result) => self.has_rejoined(node, result),
             NodeEvent::Started(node, started) => {
                 let slot = node % 10;
                 if self.slots[slot].node != Some(node) {
@@ -324,7 +341,7 @@ impl World {
                 match started {
                     Ok(running) => {
                         self.oracle.log(format_args!("n{node} has joined"));
-                        self.slots[slot].running = Some(running);
+                        self.slots[slot].running = Some(Arc::new(running));
                         let from = self.time.elapsed();
                         self.memberships.push(Membership { node, slot, from, until: None });
                     }
@@ -362,6 +379,7 @@ impl World {
         self.oracle.process_died(node);
         let slot_state = &mut self.slots[slot];
         slot_state.node = None;
+        slot_state.left = None;
         drop(slot_state.running.take());
         if let Some(transition) = slot_state.transition.take() {
             transition.abort();
@@ -426,19 +444,20 @@ impl World {
             .flaws(self.flaws)
             .drain(DRAIN_TIMEOUT)
             .zone(Zone::utc());
-        for plan in &self.plans {
-            let job = lock(plan).job.clone();
-            let context = HandlerContext {
-                oracle: Arc::clone(&self.oracle),
-                connection: Arc::clone(&connection),
-                clock: clock.clone(),
-                rng: Arc::clone(&rng),
-                plan: Arc::clone(plan),
-                is_fault_free: Arc::clone(&self.is_fault_free),
-            };
-            let handler = move |shard: Shard| context.clone().run(shard);
-            builder = builder.with(NodeJob::code(job, handler));
+        let jobs = self.plans.iter().map(|plan| HandlerContext {
+            oracle: Arc::clone(&self.oracle),
+            connection: Arc::clone(&connection),
+            clock: clock.clone(),
+            rng: Arc::clone(&rng),
+            plan: Arc::clone(plan),
+            is_fault_free: Arc::clone(&self.is_fault_free),
+            sticks: Arc::default(),
+        });
+        let jobs: Vec<HandlerContext> = jobs.collect();
+        for job in &jobs {
+            builder = builder.with(job.node_job());
         }
+        self.slots[slot].jobs = jobs;
         let starting = async move { NodeEvent::Started(node, builder.start().await) };
         self.slots[slot].transition = Some(self.tasks.spawn(starting));
     }
@@ -449,7 +468,17 @@ impl World {
             return;
         };
         self.oracle.log(format_args!("n{node} begins to stop"));
+        slot_state.left = None;
         let stopping = async move {
+            // The task that leaves or joins a job was aborted, and drops the node when it is polled next.
+            let mut shared = running;
+            let running = loop {
+                match Arc::try_unwrap(shared) {
+                    Ok(running) => break running,
+                    Err(still_shared) => shared = still_shared,
+                }
+                tokio::task::yield_now().await;
+            };
             let in_time = tokio::time::timeout(STOP_TIMEOUT, running.stop()).await.is_ok();
             NodeEvent::Stopped(node, in_time)
         };
@@ -475,6 +504,7 @@ impl World {
             self.reset_shards(number).await;
             self.enable(number).await;
         }
+        self.rejoin_all();
         // Between two fires, so that no shard runs at the time of the checks.
         let now = self.time.elapsed() + SETTLE_TIME;
         let settled =

@@ -81,10 +81,14 @@ impl JobContext<'_> {
             let since = running.since.map(|since| format!(" since {since} ({})", self.ago(since)));
             let since = since.unwrap_or_default();
             let holder = &running.instance;
-            let is_alive = self.snapshot.processes.contains(holder)
-                || self.instances.iter().any(|instance| instance.id == *holder);
-            if is_alive {
+            if self.instances.iter().any(|instance| instance.id == *holder) {
                 report.info(Topic::Running, format!("it is running on {holder}{since}"));
+            } else if self.snapshot.processes.contains(holder) {
+                report.warning(
+                    Topic::Running,
+                    format!("{holder} has left the job and still runs it{since}"),
+                    "it runs elsewhere once that run ends; if it does not end, restart that worker",
+                );
             } else {
                 let message = format!("{holder} was running it{since} and is gone");
                 report.warning(

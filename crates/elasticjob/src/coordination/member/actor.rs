@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 
 use super::{
     announcements::{Announcements, OwnShards},
@@ -47,10 +50,19 @@ pub(super) struct Actor {
     /// What waits for other instances and so must not hold up the loop.
     background: JoinSet<Background>,
     is_shut_down: bool,
+    /// Nothing new starts, and everything that does not run is given up.
+    is_leaving: bool,
+    departure: Option<Departure>,
     is_connected: bool,
     states: SessionStates,
     busy_changes: BusyChanges,
     inbox: mpsc::Receiver<Box<Command>>,
+}
+
+/// The owner waits until this member has left; nothing runs any more.
+struct Departure {
+    until_done: bool,
+    reply: oneshot::Sender<()>,
 }
 
 enum Background {
@@ -84,6 +96,8 @@ impl Actor {
             reshard_signal: ReshardSignal::new(resharding),
             background: JoinSet::new(),
             is_shut_down: false,
+            is_leaving: false,
+            departure: None,
             is_connected: true,
             inbox,
         }
@@ -98,6 +112,9 @@ impl Actor {
                 tracing::warn!(job = %self.mirror.job().name, instance = %context.own_id, %error, "coordination step failed, retrying");
                 // A failure elsewhere must not make a claim wait longer than it may.
                 self.claims.retry_waiting(&mut self.mirror).await;
+            }
+            if self.may_end(passed.as_ref().err()) {
+                return self.end().await;
             }
             self.announce();
             let awaits_busy = self.begin_takeover();
@@ -127,11 +144,6 @@ impl Actor {
                     return;
                 },
                 command = self.inbox.recv() => match command.map(|command| *command) {
-                    Some(Command::Leave { reply }) => {
-                        self.leave().await;
-                        let _ = reply.send(());
-                        return;
-                    }
                     Some(command) => self.obey(command).await,
                     None => return,
                 },
@@ -152,7 +164,7 @@ impl Actor {
     }
 
     /// When there is something to do even if nothing happens. An instance without a current view, or one that was shut down, looks after
-    /// its own claims only: anything else that is overdue would be overdue for ever.
+    /// its own claims only, as one that leaves does: anything else that is overdue would be overdue for ever.
     fn next_duty_at(&self) -> Option<Monotonic> {
         let now = self.mirror.now();
         let others = [
@@ -160,13 +172,16 @@ impl Actor {
             self.recovery.next_duty_at(now),
             self.leadership.next_duty_at(),
         ];
-        let is_active = self.mirror.view().is_current() && !self.is_shut_down;
+        let is_active = self.mirror.view().is_current() && !self.is_shut_down && !self.is_leaving;
         let others = others.into_iter().flatten().filter(|_| is_active);
         self.claims.next_retry(now).into_iter().chain(others).min()
     }
 
     async fn obey(&mut self, command: Command) {
         match command {
+            Command::Claim { reply, .. } if self.is_leaving => {
+                let _ = reply.send(Err(ClaimError::Left));
+            }
             Command::Claim { request, reply } => {
                 if self.has_leader_duties().await {
                     self.claims.wait(&self.mirror, request, reply);
@@ -196,7 +211,18 @@ impl Actor {
                 let _ =
                     reply.send(self.claims.last_due(&mut self.mirror).await.unwrap_or_default());
             }
-            Command::Leave { .. } => {}
+            Command::BeginLeaving { reply } => {
+                if !self.mirror.context().flaws.has(Flaw::LeaveLate) {
+                    self.is_leaving = true;
+                    self.claims.refuse_waiting(|| ClaimError::Left);
+                }
+                let _ = reply.send(());
+            }
+            Command::Leave { until_done, reply } => {
+                self.is_leaving = true;
+                self.claims.refuse_waiting(|| ClaimError::Left);
+                self.departure = Some(Departure { until_done, reply });
+            }
         }
     }
 
@@ -213,6 +239,9 @@ impl Actor {
             self.mirror.refresh().await?;
             let seen = self.mirror.changes();
             self.reshard_signal.update(&self.mirror, &self.claims);
+            if self.is_leaving {
+                self.give_up().await?;
+            }
             self.claims.settle(&mut self.mirror).await?;
             let must_wait = self.fulfil_duties().await?;
             self.claims.retry_waiting(&mut self.mirror).await;
@@ -233,17 +262,17 @@ impl Actor {
         self.leadership.observe(&assignment, now);
         self.recovery.observe(&mut self.mirror);
         let assignment = self.mirror.assignment();
-        if !assignment.view.is_current() {
+        if !assignment.view.is_current() || self.is_leaving {
             return Ok(true);
         }
         if !assignment.is_member() {
             self.shut_down().await?;
             return Ok(true);
         }
-        let empty_servers = self.server_repair.empty_servers(&assignment);
-        let keeps_empty = self.mirror.context().flaws.has(Flaw::KeepEmptyStatus);
-        if !empty_servers.is_empty() && !keeps_empty {
-            self.server_repair.replace(&mut self.mirror, empty_servers).await?;
+        let broken_servers = self.server_repair.broken_servers(&assignment);
+        let is_repaired = !self.mirror.context().flaws.has(Flaw::NoServerRepair);
+        if !broken_servers.is_empty() && is_repaired {
+            self.server_repair.repair(&mut self.mirror, broken_servers).await?;
             return Ok(false);
         }
         let has_trigger = self.triggers.is_due(&assignment);
@@ -269,6 +298,7 @@ impl Actor {
         for duty in duties {
             match duty {
                 LeaderDuty::Unblock => {}
+                LeaderDuty::Depose => self.leadership.depose(&mut self.mirror).await?,
                 LeaderDuty::Elect => {
                     let election = self.leadership.elect(self.mirror.context());
                     self.background.spawn(async move {
@@ -364,6 +394,7 @@ impl Actor {
     fn announce(&mut self) {
         let assignment = self.mirror.assignment();
         let is_ready = !self.is_shut_down
+            && !self.is_leaving
             && self.is_connected
             && assignment.is_settled()
             && !assignment.has_absent_owners();
@@ -393,28 +424,57 @@ impl Actor {
         self.leadership.step_down(&mut self.mirror).await
     }
 
-    /// Gives up leadership, then deletes the instance; whatever fails ends with the session.
-    async fn leave(&mut self) {
-        match self.try_leave().await {
-            Ok(()) => {}
-            Err(error) => {
-                let context = self.mirror.context();
-                tracing::warn!(job = %self.mirror.job().name, instance = %context.own_id, %error, "leaving failed, the instance ends with its session");
-            }
+    /// Gives up leadership and the instance, so that other instances get every shard that does not run here. What still runs stays claimed: our
+    /// process node shows that it is not lost.
+    ///
+    /// Beside Java the instance stays until nothing runs: Java takes an instance that vanishes for a crash and runs its shards again, and a Java
+    /// leader assigns nothing before every run has ended.
+    async fn give_up(&mut self) -> Result<(), Error> {
+        if !self.mirror.view().is_current() {
+            return Ok(());
         }
-        // Elections and turns end here, before the process may go on under the same name.
-        self.background.shutdown().await;
-    }
-
-    async fn try_leave(&mut self) -> Result<(), Error> {
-        self.mirror.refresh().await?;
-        self.claims.settle_releases(&mut self.mirror).await;
-        self.leadership.step_down(&mut self.mirror).await?;
+        self.leadership.resign(&mut self.mirror).await?;
+        let assignment = self.mirror.assignment();
+        // A run that has panicked never releases its shards.
+        let runs = self.claims.is_releasing()
+            || (self.departure.is_none() && self.claims.is_holding_any());
+        if !assignment.is_member() || (runs && assignment.has_java_members()) {
+            return Ok(());
+        }
         let context = self.mirror.context();
         let instance = context.tree.instance(&context.own_id);
         match context.registry.delete(&instance, ExpectedVersion::Any).await {
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Ok(_) | Err(Error::NotFound { .. }) => self.mirror.refresh().await,
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether this member is to leave and has left, or need not try again.
+    fn may_end(&self, failure: Option<&Error>) -> bool {
+        let Some(departure) = &self.departure else { return false };
+        let context = self.mirror.context();
+        let assignment = self.mirror.assignment();
+        let has_left = failure.is_none()
+            && assignment.view.is_current()
+            && !assignment.is_member()
+            && assignment.is_leader() == Some(false)
+            && !self.claims.is_releasing()
+            && !self.claims.has_unresolved()
+            // A queue entry that stayed would block every entry behind it.
+            && self.background.is_empty();
+        if !has_left && !departure.until_done {
+            let job = &self.mirror.job().name;
+            let error = failure.map(tracing::field::display);
+            tracing::warn!(%job, instance = %context.own_id, error, "leaving failed, the instance ends with its session");
+        }
+        has_left || !departure.until_done || context.flaws.has(Flaw::LeaveLate)
+    }
+
+    async fn end(mut self: Box<Self>) {
+        // Elections and turns end here, before the process may go on under the same name.
+        self.background.shutdown().await;
+        if let Some(departure) = self.departure {
+            let _ = departure.reply.send(());
         }
     }
 }

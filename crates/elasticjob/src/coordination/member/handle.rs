@@ -183,7 +183,8 @@ pub(super) enum Command {
     Release { ended: Vec<(u32, Release)>, reply: oneshot::Sender<Result<(), Error>> },
     ReleaseEarly { ended: Vec<(u32, Release)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
-    Leave { reply: oneshot::Sender<()> },
+    BeginLeaving { reply: oneshot::Sender<()> },
+    Leave { until_done: bool, reply: oneshot::Sender<()> },
 }
 
 /// What a member works with.
@@ -277,12 +278,23 @@ impl Member {
         }
     }
 
-    /// Leaves the job: gives up leadership, then deletes the instance.
+    /// Begins to leave the job: nothing new is claimed, leadership and the instance are given up, and other instances get every shard that does
+    /// not run here. Claimed shards stay claimed until they are released. Ends takeovers, too; see [`stop_taking_over`](Self::stop_taking_over).
+    pub async fn begin_leaving(&mut self) {
+        self.claims.ask(|reply| Command::BeginLeaving { reply }).await;
+        self.stop_taking_over().await;
+    }
+
+    /// Leaves the job, once nothing runs any more: gives up leadership, then deletes the instance. Tries that once: what fails ends with the
+    /// session.
     pub async fn leave(self) {
-        let (reply, answer) = oneshot::channel();
-        if self.claims.commands.send(Box::new(Command::Leave { reply })).await.is_ok() {
-            let _ = answer.await;
-        }
+        self.claims.ask(|reply| Command::Leave { until_done: false, reply }).await;
+    }
+
+    /// Leaves the job as [`leave`](Self::leave) does, and tries until that is done or the session has ended. For a process that goes on: its session
+    /// would keep what is left behind, and every other instance would believe in it.
+    pub async fn leave_until_done(self) {
+        self.claims.ask(|reply| Command::Leave { until_done: true, reply }).await;
     }
 }
 

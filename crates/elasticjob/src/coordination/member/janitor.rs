@@ -16,7 +16,7 @@ use crate::{
         view::{CachedNode, View},
     },
     job::{Failover, InstanceId, Resharding},
-    registry::{Create, Error, ExpectedVersion, Op, Path},
+    registry::{Error, ExpectedVersion, Op, Path, Version},
     runtime::Monotonic,
 };
 
@@ -109,26 +109,19 @@ impl Janitor {
         mirror.reload().await
     }
 
-    /// An instance that joins while its server is removed would never run without it, so the server is created again.
+    /// By version: an instance that joins meanwhile may have written its status. An instance that joined before checks that its server exists, and
+    /// creates it again.
     async fn remove_abandoned_servers(
         &mut self,
         mirror: &mut Mirror,
         now: Monotonic,
     ) -> Result<(), Error> {
-        for address in self.abandoned_servers(mirror.view(), now) {
+        for (address, version) in self.abandoned_servers(mirror.view(), now) {
             let path = mirror.tree().server(&address);
-            match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
-                Ok(_) | Err(Error::NotFound { .. }) => {}
+            let expected = ExpectedVersion::Version(version);
+            match mirror.context().registry.delete(&path, expected).await {
+                Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
-            }
-            // The answer is also a sync: an instance that joined before is visible; one that joins after creates the server itself.
-            mirror.refresh().await?;
-            if servers_in_use(mirror.view()).contains(&address) {
-                let server = Create::persistent(&path, stored_data(true));
-                match mirror.context().registry.create(server).await {
-                    Ok(_) | Err(Error::Exists { .. }) => {}
-                    Err(error) => return Err(error),
-                }
             }
         }
         Ok(())
@@ -136,7 +129,7 @@ impl Janitor {
 
     /// Servers that have had no instance for long enough: pods have new addresses every time. A disabled server stays, because an operator
     /// disabled it on purpose. Pure, but for what it remembers.
-    fn abandoned_servers(&mut self, view: &View, now: Monotonic) -> Vec<String> {
+    fn abandoned_servers(&mut self, view: &View, now: Monotonic) -> Vec<(String, Version)> {
         let in_use = servers_in_use(view);
         self.abandoned
             .retain(|address, _| view.servers.contains_key(address) && !in_use.contains(address));
@@ -146,12 +139,11 @@ impl Janitor {
                 StoredStatus::of(status),
                 Some(StoredStatus::Enabled | StoredStatus::Empty)
             );
-            if in_use.contains(address) || !is_enabled {
-                continue;
-            }
+            let version = status.document().filter(|_| is_enabled).map(|document| document.version);
+            let Some(version) = version.filter(|_| !in_use.contains(address)) else { continue };
             let since = *self.abandoned.entry(address.clone()).or_insert(now);
             if now >= since + SERVER_RETENTION {
-                expired.push(address.clone());
+                expired.push((address.clone(), version));
             }
         }
         expired
@@ -262,7 +254,9 @@ mod tests {
 
         assert!(janitor.abandoned_servers(&test.view, at(0)).is_empty());
         assert!(janitor.abandoned_servers(&test.view, at(599)).is_empty());
-        assert_eq!(janitor.abandoned_servers(&test.view, at(600)), ["10.0.0.7", "10.0.0.8"]);
+        let abandoned = janitor.abandoned_servers(&test.view, at(600));
+        let addresses: Vec<String> = abandoned.into_iter().map(|(address, _)| address).collect();
+        assert_eq!(addresses, ["10.0.0.7", "10.0.0.8"]);
     }
 
     #[test]

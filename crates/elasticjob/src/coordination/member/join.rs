@@ -4,7 +4,7 @@
 //! and the instance: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is
 //! left as it is, because an operator may have disabled it, unless its status is empty, as ElasticJob 2.x wrote it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_channel::mpsc as queue;
 
@@ -19,10 +19,11 @@ use crate::{
         tree::JobTree,
     },
     job::{
-        ConfigDecision, Conflict, Difference, Handler, Instance, Job, JobName, UnreadableDocument,
-        resolve_config,
+        ConfigDecision, Conflict, Difference, Handler, Instance, InstanceId, Job, JobName,
+        UnreadableDocument, resolve_config,
     },
-    registry::{Create, Error, ExpectedVersion, Op, Registry, ensure_path},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId, ensure_path},
+    runtime::Clock,
 };
 
 /// Why an instance could not join.
@@ -88,6 +89,8 @@ pub(super) struct Joined {
 
 /// How often the configuration is read again if another program writes it at the same time.
 const TRIES: usize = 8;
+/// How long to wait before a join is undone again.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 pub(super) async fn join(
     resources: MemberResources,
@@ -203,6 +206,26 @@ async fn stored_configuration(
     Ok(job)
 }
 
+/// Deletes the instance of a join that failed, or that was given up, after it may have been carried out. Tries until that is done or the session has
+/// ended: the leader would assign shards to that instance, and no task would run them.
+pub async fn undo_join(
+    registry: &dyn Registry,
+    clock: &dyn Clock,
+    tree: &JobTree,
+    id: &InstanceId,
+    session: SessionId,
+) {
+    while registry.session().id() == session {
+        match registry.delete(&tree.instance(id), ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. } | Error::SessionExpired | Error::Closed) => return,
+            Err(error) => {
+                tracing::warn!(instance = %id, %error, "undoing a join failed, retrying");
+                clock.sleep_until(clock.monotonic() + RETRY_DELAY).await;
+            }
+        }
+    }
+}
+
 /// Whether another program was faster; any other refusal would be repeated.
 fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
@@ -228,7 +251,10 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
         }
         match mirror.write(entry(mirror, instance)).await {
             Ok(_) => {
-                mirror.refresh().await?;
+                // The instance exists. Whatever fails now, the member tries again.
+                if let Err(error) = mirror.refresh().await {
+                    tracing::debug!(job = %mirror.job().name, %error, "refresh after joining failed");
+                }
                 return Ok(leftover_marks);
             }
             // Another instance created what we were about to create, or changed or removed our server. The first operation is the check

@@ -2,23 +2,27 @@
 //!
 //! The leader assigns shards whenever instances, servers or the number of shards are not those of its last assignment, or `necessary` asks
 //! for it. It creates `processing` first; from then on no instance starts anything. What it sees after that write decides; the transaction
-//! that assigns checks that the instance still exists and that there is a leader. If the view changed meanwhile, it assigns again; if
+//! that assigns checks that the instance still exists, that there is a leader, and that the configuration is the same. If the view changed meanwhile, it assigns again; if
 //! that happens again and again, it waits in between, because the tree may refuse for ever. Shards beyond the shard count are deleted in transactions
 //! of their own, so that one that cannot be deleted stops no other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
+    panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
     time::Duration,
 };
 
-use super::{assignment::Assignment, context::Context, mirror::Mirror};
+use futures_util::FutureExt;
+
+use super::{assignment::Assignment, context::Context, mirror::Mirror, refusals::Refusals};
 use crate::{
     coordination::{
         latch,
         sharding::{available_instances, plan},
         tree::{JobTree, ShardNode, TreeNode},
+        view::CachedNode,
     },
     job::{InstanceId, Resharding},
     registry::{Create, Error, ExpectedVersion, Op, Path, Registry, SessionId},
@@ -29,11 +33,8 @@ use crate::{
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Changes in one request. ZooKeeper accepts at most a megabyte.
 const BATCH: usize = 1_000;
-/// How many assignments in a row may be refused before the next one waits.
-const REFUSALS_WITHOUT_DELAY: u32 = 2;
-/// How long the next assignment waits after that; doubled with each refusal, up to the maximum.
-const REFUSED_DELAY: Duration = Duration::from_millis(100);
-const MAX_REFUSED_DELAY: Duration = Duration::from_secs(10);
+/// How long the leader's instance may be absent: Java deletes and re-creates its instance node whenever it reconnects.
+const ABSENT_LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
 const FOREIGN_ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -48,10 +49,12 @@ pub(super) struct Leadership {
     is_assigning: bool,
     /// While we lead: when the assignment of another instance has taken too long.
     unblocks_at: Option<Monotonic>,
+    /// A leader that is not an instance of the job, and when it may be deposed.
+    absent_leader: Option<(String, Monotonic)>,
     /// Shards beyond the shard count that we could not delete.
     undeletable: BTreeSet<u32>,
-    /// How many assignments in a row were refused.
-    refusals: u32,
+    /// Assignments that were refused.
+    refusals: Refusals,
     /// After too many refusals: when we may assign again.
     assigns_at: Option<Monotonic>,
 }
@@ -60,6 +63,8 @@ pub(super) struct Leadership {
 pub(super) enum LeaderDuty {
     /// An assignment does not end, and every instance waits for it.
     Unblock,
+    /// The leader has left the job, its process lives, and its node stayed behind.
+    Depose,
     Elect,
     StepDown,
     Assign,
@@ -76,6 +81,13 @@ impl Leadership {
         self.unblocks_at =
             is_foreign.then(|| self.unblocks_at.unwrap_or(now + FOREIGN_ASSIGNMENT_TIMEOUT));
         self.assigns_at.take_if(|at| now >= *at);
+        if let Some(absent) = absent_leader(assignment) {
+            let since = self.absent_leader.take().filter(|(id, _)| id == absent);
+            let at = since.map_or(now + ABSENT_LEADER_TIMEOUT, |(_, at)| at);
+            self.absent_leader = Some((absent.to_owned(), at));
+        } else {
+            self.absent_leader = None;
+        }
     }
 
     /// Most urgent first. Pure.
@@ -89,6 +101,9 @@ impl Leadership {
         else {
             return duties;
         };
+        if is_enabled && self.absent_leader.as_ref().is_some_and(|(_, at)| now >= *at) {
+            duties.push(LeaderDuty::Depose);
+        }
         if assignment.view.leader.is_none() && is_enabled && !self.is_electing {
             duties.push(LeaderDuty::Elect);
         }
@@ -101,7 +116,8 @@ impl Leadership {
     }
 
     pub(super) fn next_duty_at(&self) -> Option<Monotonic> {
-        self.unblocks_at.into_iter().chain(self.assigns_at).min()
+        let deposes_at = self.absent_leader.as_ref().map(|(_, at)| *at);
+        [self.unblocks_at, self.assigns_at, deposes_at].into_iter().flatten().min()
     }
 
     fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
@@ -185,7 +201,14 @@ impl Leadership {
             return Ok(false);
         };
         let leads = Op::Check { path: mirror.tree().leader(), expected: ExpectedVersion::Any };
-        let conditions = [instance, leads];
+        // The shard count: a shard beyond it may be one of the job again.
+        let config = mirror.view().config.as_ref().and_then(CachedNode::document);
+        let config = Op::Check {
+            path: mirror.tree().config(),
+            expected: config
+                .map_or(ExpectedVersion::Any, |config| ExpectedVersion::Version(config.version)),
+        };
+        let conditions = [instance, leads, config];
         let written = match self.remove_surplus(mirror, &conditions, planned.removals).await {
             Ok(()) => write_assignment(mirror, &conditions, planned.ops).await,
             Err(error) => Err(error),
@@ -193,7 +216,7 @@ impl Leadership {
         match written {
             Ok(()) => {
                 self.is_assigning = false;
-                self.refusals = 0;
+                self.refusals = Refusals::default();
                 tracing::info!(job = %mirror.job().name, instances = planned.instances.len(), shards = planned.owners.len(), "shards assigned");
                 self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
                 self.moves_later = planned.deferred;
@@ -214,14 +237,14 @@ impl Leadership {
     /// The tree changed during an assignment, or will always refuse it. The first refusals are followed by another assignment at once, later ones
     /// after a growing delay.
     fn note_refusal(&mut self, mirror: &Mirror, error: &Error) {
-        self.refusals = self.refusals.saturating_add(1);
         let job = &mirror.job().name;
-        let Some(delay) = refused_delay(self.refusals) else {
+        let delay = self.refusals.note(mirror.now());
+        self.assigns_at = self.refusals.retry_at(mirror.now());
+        let Some(delay) = delay else {
             tracing::debug!(%job, %error, "tree changed during the assignment, assigning again");
             return;
         };
-        self.assigns_at = Some(mirror.now() + delay);
-        tracing::warn!(%job, refusals = self.refusals, ?delay, %error, "assignment refused, waiting before the next one");
+        tracing::warn!(%job, refusals = self.refusals.count(), ?delay, %error, "assignment refused, waiting before the next one");
     }
 
     /// Deletes shards beyond the shard count, if we still lead. A shard that cannot be deleted is reported and stays: it must not stop the others.
@@ -289,6 +312,32 @@ impl Leadership {
         mirror.refresh().await
     }
 
+    /// Gives up leadership for good: ends an assignment that got no answer, then steps down.
+    pub(super) async fn resign(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        if self.is_assigning && mirror.view().processing {
+            self.unblock(mirror).await?;
+        }
+        self.step_down(mirror).await
+    }
+
+    /// Deletes the node of a leader that is not an instance of the job: it assigns nothing, and no other instance would be elected.
+    pub(super) async fn depose(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        let known = self.absent_leader.take();
+        // What we see may be old. If another instance is elected after this, it is elected once more.
+        mirror.sync().await?;
+        mirror.refresh().await?;
+        let absent = absent_leader(&mirror.assignment());
+        let Some((leader, _)) = known.filter(|(id, _)| absent == Some(id.as_str())) else {
+            return Ok(());
+        };
+        tracing::warn!(job = %mirror.job().name, %leader, "leader is not an instance of the job, electing another one");
+        let path = mirror.tree().leader();
+        match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => mirror.refresh().await,
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) async fn step_down(&self, mirror: &mut Mirror) -> Result<(), Error> {
         if mirror.assignment().is_leader() == Some(true) {
             let leader = mirror.tree().leader();
@@ -299,6 +348,14 @@ impl Leadership {
         }
         mirror.refresh().await
     }
+}
+
+/// The leader, if it is another instance and not one of the job.
+fn absent_leader<'a>(assignment: &Assignment<'a>) -> Option<&'a str> {
+    let view = assignment.view;
+    let leader = view.leader.as_ref().filter(|_| view.is_current())?.text()?;
+    let is_absent = !view.instances.contains_key(leader) && leader != assignment.own_id.as_str();
+    is_absent.then_some(leader)
 }
 
 /// Creates `necessary` together with `processing`: Java looks at `necessary` only, and waits while it exists.
@@ -332,12 +389,6 @@ async fn write_assignment(
     mirror.write(ops).await.map(drop)
 }
 
-/// How long the next assignment waits after this many refusals in a row.
-fn refused_delay(refusals: u32) -> Option<Duration> {
-    let doublings = refusals.checked_sub(REFUSALS_WITHOUT_DELAY + 1)?.min(16);
-    Some(REFUSED_DELAY.saturating_mul(1 << doublings).min(MAX_REFUSED_DELAY))
-}
-
 /// Whether the registry refuses to delete a shard for a reason of that shard: not because a condition failed, nor because of the connection.
 fn is_lasting(error: &Error, conditions: usize) -> bool {
     match error {
@@ -349,14 +400,15 @@ fn is_lasting(error: &Error, conditions: usize) -> bool {
 
 /// Deletes a shard beyond the shard count with everything that other programs put below it, as Java does.
 ///
-/// Only nodes that the protocol does not define are deleted unconditionally. The others go in a transaction that checks that we still lead, so that a
-/// former leader deletes no mark of a shard that exists again.
+/// Nodes that the protocol does not define are deleted one by one, after the conditions were checked. The others go in a transaction that checks them,
+/// so that a former leader deletes no mark of a shard that exists again.
 async fn remove_shard(
     mirror: &Mirror,
     conditions: &[Op],
     shard: u32,
     ops: Vec<Op>,
 ) -> Result<(), Error> {
+    mirror.write(conditions.to_vec()).await?;
     let registry = &*mirror.context().registry;
     let root = mirror.tree().shard(shard, ShardNode::Root);
     let running = mirror.tree().shard(shard, ShardNode::Running);
@@ -417,9 +469,10 @@ async fn run_election(
         Op::Check { path: tree.instance(own_id), expected: ExpectedVersion::Any },
         Op::Create(Create::ephemeral(&tree.leader(), own_id.to_string(), session)),
     ];
-    let elected = registry.multi(ops).await;
+    let elected = AssertUnwindSafe(registry.multi(ops)).catch_unwind().await;
+    // Even after a panic: an entry that stayed would block every entry behind it until the session ends.
     turn.release(registry).await;
-    match elected {
+    match elected.unwrap_or_else(|payload| resume_unwind(payload)) {
         Ok(_) => {
             tracing::info!(instance = %own_id, "elected leader");
             Ok(())
@@ -529,6 +582,22 @@ mod tests {
     }
 
     #[test]
+    fn leader_without_an_instance_is_deposed_after_a_timeout() {
+        let test = || TestView::new(1, &[US]).with(JobTree::leader, OTHER);
+        let mut leadership = Leadership::default();
+        leadership.observe(&test().assignment(), at(3));
+        leadership.observe(&test().assignment(), at(7));
+
+        assert_eq!(leadership.next_duty_at(), Some(at(8)));
+        assert_eq!(leadership.duties(&test().assignment(), at(7)), []);
+        assert_eq!(leadership.duties(&test().assignment(), at(8)), [LeaderDuty::Depose]);
+        // As Java does when it reconnects.
+        let back = test().with(|tree| tree.instance(OTHER), "");
+        leadership.observe(&back.assignment(), at(8));
+        assert_eq!(leadership.next_duty_at(), None);
+    }
+
+    #[test]
     fn undeletable_shard_is_no_reason_to_assign() {
         let (leadership, test) = leading();
         let test = test.part(2, ShardNode::Root, "");
@@ -538,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_assignment_waits_longer_each_time() {
+    fn refused_assignment_waits_before_the_next_one() {
         let (mut leadership, test) = leading();
         let test = test.with(JobTree::necessary, "");
         leadership.assigns_at = Some(at(5));
@@ -546,9 +615,5 @@ mod tests {
         assert_eq!(leadership.next_duty_at(), Some(at(5)));
         leadership.observe(&test.assignment(), at(5));
         assert_eq!(leadership.duties(&test.assignment(), at(5)), [LeaderDuty::Assign]);
-
-        let delays: Vec<_> = [1, 2, 3, 4, 5, u32::MAX].into_iter().map(refused_delay).collect();
-        let millis = |count| Some(Duration::from_millis(count));
-        assert_eq!(delays, [None, None, millis(100), millis(200), millis(400), millis(10_000)]);
     }
 }

@@ -60,6 +60,7 @@ mod leadership;
 mod ledger_pages;
 mod mirror;
 mod recovery;
+mod refusals;
 mod reshard_signal;
 mod server_repair;
 #[cfg(test)]
@@ -73,5 +74,5 @@ pub use self::{
         ClaimError, ClaimHandle, ClaimRequest, ClaimScope, ClaimedShard, LostShard, Member,
         MemberEvent, MemberResources, Release, ShardClaim,
     },
-    join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration},
+    join::{IfAbsent, JobSource, JoinError, JoinRequest, settle_configuration, undo_join},
 };

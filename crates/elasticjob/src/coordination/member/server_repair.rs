@@ -1,59 +1,71 @@
-//! Replaces an empty server status, which ElasticJob 2.x writes for enabled: no instance runs on such a server.
+//! Repairs the nodes of servers: no instance runs on a server whose status is empty, as ElasticJob 2.x writes it for enabled, or whose node is missing.
 //!
-//! Each instance replaces that of its own server. The leader does it for every instance, because a Java instance replaces its own only when it
-//! starts or reconnects.
+//! A node is missing if the janitor of another instance, or a console, removed it as abandoned while an instance joined. Each instance repairs its own
+//! server. The leader does it for every instance, because a Java instance writes its own only when it starts or reconnects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{assignment::Assignment, mirror::Mirror};
 use crate::{
     coordination::server_status::{StoredStatus, stored_data},
     job::server_of,
-    registry::{Error, ExpectedVersion, Op, Version},
+    registry::{Create, Error, ExpectedVersion, Op, Version},
 };
 
 #[derive(Debug, Default)]
 pub(super) struct ServerRepair {
-    /// Versions of server nodes that we could not replace: another attempt would be refused, too.
-    refused: BTreeMap<String, Version>,
+    /// Servers that we could not repair, as they were: another attempt would be refused, too.
+    refused: BTreeMap<String, Option<Version>>,
 }
 
 impl ServerRepair {
-    /// Servers whose status we have to replace, with the version of their node. Pure.
-    pub(super) fn empty_servers(&self, assignment: &Assignment<'_>) -> Vec<(String, Version)> {
+    /// Servers that we have to repair, each with the version of its node, if there is one. Pure.
+    pub(super) fn broken_servers(
+        &self,
+        assignment: &Assignment<'_>,
+    ) -> Vec<(String, Option<Version>)> {
         let Assignment { view, own_id, .. } = assignment;
-        let leads = assignment.is_leader() == Some(true);
-        let is_ours = |address: &str| {
-            address == own_id.server()
-                || (leads && view.instances.keys().any(|id| server_of(id) == address))
-        };
-        let empty = view.servers.iter().filter(|(address, status)| {
-            StoredStatus::of(status) == Some(StoredStatus::Empty) && is_ours(address)
+        let mut ours = BTreeSet::from([own_id.server()]);
+        if assignment.is_leader() == Some(true) {
+            ours.extend(view.instances.keys().map(|id| server_of(id)));
+        }
+        let broken = ours.into_iter().filter_map(|address| match view.servers.get(address) {
+            None => Some((address.to_owned(), None)),
+            Some(status) if StoredStatus::of(status) == Some(StoredStatus::Empty) => {
+                Some((address.to_owned(), Some(status.document()?.version)))
+            }
+            Some(_) => None,
         });
-        empty
-            .filter_map(|(address, status)| Some((address.clone(), status.document()?.version)))
-            .filter(|(address, version)| self.refused.get(address) != Some(version))
-            .collect()
+        broken.filter(|(address, version)| self.refused.get(address) != Some(version)).collect()
     }
 
-    pub(super) async fn replace(
+    pub(super) async fn repair(
         &mut self,
         mirror: &mut Mirror,
-        servers: Vec<(String, Version)>,
+        servers: Vec<(String, Option<Version>)>,
     ) -> Result<(), Error> {
         let job = &mirror.job().name;
         let data = stored_data(!mirror.job().disabled);
         for (address, version) in servers {
             let path = mirror.tree().server(&address);
-            let expected = ExpectedVersion::Version(version);
-            match mirror.write(vec![Op::Set { path, data: data.into(), expected }]).await {
+            let write = match version {
+                Some(version) => {
+                    let expected = ExpectedVersion::Version(version);
+                    Op::Set { path, data: data.into(), expected }
+                }
+                None => Op::Create(Create::persistent(&path, data)),
+            };
+            match mirror.write(vec![still_joined(mirror), write]).await {
                 Ok(_) => {
-                    tracing::warn!(%job, address, status = data, "empty server status replaced");
+                    tracing::warn!(%job, address, status = data, "server had no status, repaired");
                     self.refused.remove(&address);
                 }
-                // Another program was faster, or we may not write here. In the first case the next version is tried, if that is empty, too.
+                // Another instance was faster.
+                Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
+                // Another program was faster, or we may not write here, or the job is being removed. In the first case the server is tried again if
+                // it has changed and has no status still.
                 Err(Error::Operation { cause, .. }) => {
-                    tracing::warn!(%job, address, error = %cause, "empty server status not replaced");
+                    tracing::warn!(%job, address, error = %cause, "server without a status not repaired");
                     self.refused.insert(address, version);
                 }
                 Err(error) => return Err(error),
@@ -61,6 +73,11 @@ impl ServerRepair {
         }
         mirror.refresh().await
     }
+}
+
+/// A job that is being removed must not be created again in part.
+fn still_joined(mirror: &Mirror) -> Op {
+    Op::Check { path: mirror.tree().instance(mirror.own_id()), expected: ExpectedVersion::Any }
 }
 
 #[cfg(test)]
@@ -72,7 +89,7 @@ mod tests {
     };
 
     fn addresses(repair: &ServerRepair, test: &TestView) -> Vec<String> {
-        let servers = repair.empty_servers(&test.assignment());
+        let servers = repair.broken_servers(&test.assignment());
         servers.into_iter().map(|(address, _)| address).collect()
     }
 
@@ -102,9 +119,22 @@ mod tests {
     fn refused_repair_is_not_repeated() {
         let test = TestView::new(1, &[US]).with(|tree| tree.server("10.0.0.1"), "");
         let mut repair = ServerRepair::default();
-        let (address, version) = repair.empty_servers(&test.assignment()).remove(0);
+        let (address, version) = repair.broken_servers(&test.assignment()).remove(0);
         repair.refused.insert(address, version);
 
         assert!(addresses(&repair, &test).is_empty());
+    }
+
+    #[test]
+    fn missing_server_is_created_again_for_every_instance() {
+        let test = || {
+            let test = TestView::new(1, &[US, OTHER]);
+            test.without(|tree| tree.server("10.0.0.1")).without(|tree| tree.server("10.0.0.2"))
+        };
+        let repair = ServerRepair::default();
+        assert_eq!(addresses(&repair, &test()), ["10.0.0.1"]);
+
+        let leading = test().with(JobTree::leader, US);
+        assert_eq!(addresses(&repair, &leading), ["10.0.0.1", "10.0.0.2"]);
     }
 }

@@ -119,6 +119,16 @@ impl ShardClaims {
         !self.held.is_empty()
     }
 
+    /// Whether a shard that is to be released is still held.
+    pub(super) fn is_releasing(&self) -> bool {
+        !self.releasing.is_empty()
+    }
+
+    /// Whether it is unknown if a claim was committed.
+    pub(super) fn has_unresolved(&self) -> bool {
+        !self.unresolved.is_empty()
+    }
+
     pub(super) fn holds(&self, shard: u32) -> bool {
         self.held.contains(shard)
     }

@@ -24,7 +24,11 @@ impl Recovery {
         in_hand: &BTreeSet<u32>,
     ) -> Result<(), Error> {
         self.is_suspicious = false;
+        self.checked_at = Some(mirror.now());
         self.undecided.clear();
+        for refusals in self.refused.values_mut() {
+            refusals.retry();
+        }
         let checked = self.try_check_holders(mirror, in_hand).await;
         self.is_suspicious |= checked.is_err();
         checked
@@ -41,6 +45,7 @@ impl Recovery {
         let absent = absent_holders(mirror);
         let names: BTreeSet<&str> = absent.iter().map(|(_, id)| id.as_str()).collect();
         self.dead_at.retain(|id, _| names.contains(id.as_str()));
+        self.refused.retain(|shard, _| absent.iter().any(|(of, _)| of == shard));
         for (shard, id) in absent {
             if self.is_dead(mirror, &id).await? {
                 self.mark_lost(mirror, shard, &id).await?;
@@ -104,8 +109,16 @@ impl Recovery {
             Ok(_) => {
                 tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run_id = ?seen.page.run, "shard lost, its instance is dead");
             }
-            // Another instance was faster, or the shard has changed: check again.
-            Err(error) if steps.refusal(&error).is_some() => self.is_suspicious = true,
+            // Another instance was faster, or the shard has changed: check again. Or another program's node is below `running`, and it will always
+            // be refused.
+            Err(error) if steps.refusal(&error).is_some() => {
+                match self.refused.entry(shard).or_default().note(mirror.now()) {
+                    None => self.is_suspicious = true,
+                    Some(delay) => {
+                        tracing::warn!(job = %mirror.job().name, shard, instance = %dead, %error, ?delay, "shard of a dead instance cannot be marked as lost, waiting before the next attempt");
+                    }
+                }
+            }
             Err(error) => return Err(error),
         }
         mirror.pages().forget(shard);

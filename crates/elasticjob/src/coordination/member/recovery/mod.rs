@@ -25,6 +25,7 @@ use super::{
     assignment::Assignment,
     handle::{LostShard, MemberEvent},
     mirror::{Mirror, Observation},
+    refusals::Refusals,
 };
 use crate::{
     coordination::view::{CachedNode, ShardView},
@@ -39,6 +40,10 @@ pub(super) struct Recovery {
     is_suspicious: bool,
     /// Absent Java holders, each with the time from which it counts as dead.
     dead_at: BTreeMap<String, Monotonic>,
+    /// When the holders were last checked.
+    checked_at: Option<Monotonic>,
+    /// Shards that could not be marked as lost.
+    refused: BTreeMap<u32, Refusals>,
     /// Absent holders that are not dead: they may be leaving, or die while they do.
     undecided: BTreeSet<String>,
     /// Runs whose instance was absent, not yet known to be dead, and that only the ledger knows of.
@@ -84,14 +89,19 @@ impl Recovery {
 
     /// Whether the holders of shards have to be checked. Pure.
     pub(super) fn is_due(&self, now: Monotonic) -> bool {
-        self.is_suspicious || self.dead_at.values().any(|at| now >= *at)
+        let is_new = |at: &&Monotonic| self.checked_at.is_none_or(|checked| **at > checked);
+        self.is_suspicious
+            || self.dead_at.values().filter(is_new).any(|at| now >= *at)
+            || self.refused.values().any(|refusals| refusals.is_due(now))
     }
 
-    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, or takeovers are no longer postponed.
+    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, takeovers are no longer postponed, or a shard that could
+    /// not be marked as lost is tried again.
     pub(super) fn next_duty_at(&self, now: Monotonic) -> Option<Monotonic> {
-        let dead_at = self.dead_at.values().min().copied();
+        let dead_at = self.dead_at.values().filter(|at| **at > now).min().copied();
         let resumes_at = self.postponed_until.filter(|until| *until > now);
-        [dead_at, self.flaps.next_decision(now), resumes_at].into_iter().flatten().min()
+        let retry_at = self.refused.values().filter_map(|refusals| refusals.retry_at(now)).min();
+        [dead_at, self.flaps.next_decision(now), resumes_at, retry_at].into_iter().flatten().min()
     }
 
     /// The holders of shards have to be checked, whatever was observed.
