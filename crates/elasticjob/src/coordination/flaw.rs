@@ -32,6 +32,8 @@ pub enum Flaw {
     IgnoreClaimLoss,
     /// A page of a clock that was ahead covers every fire until the one that it names.
     TrustEveryPage,
+    /// Fires that were due while the job or the shard was disabled are caught up.
+    IgnoreFloor,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

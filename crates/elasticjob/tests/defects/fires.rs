@@ -99,6 +99,45 @@ async fn fires_due_without_an_instance_follow_the_catch_up_policy() {
     }
 }
 
+/// A job that fires every hour and catches up on six hours.
+fn catches_up() -> Job {
+    let window = Duration::from_hours(6);
+    job(2).cron("0 0 * * * ?").unwrap().catch_up(CatchUp::All { window })
+}
+
+#[tokio::test(start_paused = true)]
+async fn fires_of_a_disabled_time_are_not_caught_up_after_a_restart() {
+    let cluster = Cluster::new().await;
+    let (before, after) = (TestHandler::immediate(), TestHandler::immediate());
+    let (node, _connection) = cluster.node(1, catches_up(), &before).await;
+    cluster.advance(Duration::from_mins(61)).await;
+    assert_eq!(before.attempts().len(), 2, "the fire of 07:00");
+
+    // As Java's console does it, from 07:01 to 09:01; shard 1 stays disabled until 10:01.
+    let server = cluster.tree.server("10.0.0.1");
+    let shard = cluster.tree.shard(1, ShardNode::Disabled);
+    cluster.write(&server, "DISABLED").await;
+    cluster.write(&shard, "").await;
+    cluster.advance(Duration::from_mins(120)).await;
+    cluster.write(&server, "ENABLED").await;
+    cluster.advance(Duration::from_mins(60)).await;
+    cluster.remove(&shard).await;
+    cluster.advance(Duration::from_mins(5)).await;
+    let while_running = [(0, "2026-11-15T10:00:00Z".to_owned(), RunReason::Schedule)];
+    assert_eq!(due(&before.attempts()[2..]), while_running);
+    cluster.stop(node).await;
+    cluster.clock.advance(Duration::from_mins(60));
+    Log::start_capture();
+    let (_node, _connection) = cluster.node(1, catches_up(), &after).await;
+    cluster.advance_seconds(5).await;
+
+    let at_eleven = |shard| (shard, "2026-11-15T11:00:00Z".to_owned(), RunReason::CatchUp);
+    let mut caught_up = due(&after.attempts());
+    caught_up.sort_by_key(|(shard, ..)| *shard);
+    assert_eq!(caught_up, [at_eleven(0), at_eleven(1)]);
+    assert!(!Log::captured().contains("fires missed while no instance was up"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn misfire_is_compensated_right_after_the_run_beside_java() {
     let cluster = Cluster::new().await;

@@ -8,6 +8,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
+        floor::Floor,
         tree::ShardNode,
         trigger::{InstanceRequest, TriggerRequest},
     },
@@ -241,6 +242,7 @@ impl World {
     }
 
     async fn configure(&self, plan: &Arc<Mutex<JobPlan>>, mut changed: JobPlan) {
+        changed.has_stored_floor &= !changed.job.disabled;
         changed.begin_phase(self.time.elapsed());
         let tree = tree_of(plan);
         let yaml = changed.job.to_yaml();
@@ -269,6 +271,15 @@ impl World {
             let _ = self.observer.set(&path, "ENABLED".into(), ExpectedVersion::Any).await;
         }
         changed.job.disabled = false;
+        // Our console stores since when the job is enabled, Java's does not.
+        changed.has_stored_floor = self.second_rng.percent(50);
+        if changed.has_stored_floor {
+            let floor = self.observer.get(&tree.floor()).await.ok().flatten();
+            let enabled = Floor::of_job(self.time.at(self.time.elapsed()));
+            if let Ok(Some(op)) = Floor::store(&tree, floor.as_ref(), &enabled) {
+                changed.has_stored_floor = self.observer.multi(vec![op]).await.is_ok();
+            }
+        }
         self.configure(&plan, changed).await;
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct JobPlan {
     /// Slots whose server is disabled for this job.
     pub(super) disabled_servers: BTreeSet<usize>,
     pub(super) disabled_shards: BTreeSet<u32>,
+    /// The present configuration began with an enabling by our console, which stores since when.
+    pub(super) has_stored_floor: bool,
     /// Every configuration the job has had, with the time from which it applied.
     pub(super) phases: Vec<(Duration, Phase)>,
 }
@@ -43,6 +45,8 @@ pub(super) struct Phase {
     pub(super) misfire: Misfire,
     pub(super) disabled_shards: BTreeSet<u32>,
     pub(super) disabled_servers: BTreeSet<usize>,
+    /// The phase began with an enabling by our console, which stores since when.
+    pub(super) has_stored_floor: bool,
 }
 
 /// A cron expression whose fires are `every` seconds apart.
@@ -51,7 +55,7 @@ pub(super) fn cron(every: u64) -> String {
 }
 
 impl JobPlan {
-    pub(super) fn random(number: usize, rng: &Rng) -> Self {
+    pub(super) fn random(number: usize, rng: &Rng, second_rng: &Rng) -> Self {
         let every = rng.pick(&[5, 10, 15, 30, 30, 60]);
         let mut shards = rng.between(1, 5) as u32;
         let strategy = rng.pick(&[
@@ -87,6 +91,9 @@ impl JobPlan {
         if rng.percent(20) {
             job = job.catch_up(CatchUp::Last);
         }
+        if second_rng.percent(20) {
+            job = job.catch_up(CatchUp::All { window: Duration::from_mins(10) });
+        }
         if rng.percent(20) {
             job = job.retry(Retry::attempts(2));
         }
@@ -96,6 +103,7 @@ impl JobPlan {
             has_java: false,
             disabled_servers: BTreeSet::new(),
             disabled_shards: BTreeSet::new(),
+            has_stored_floor: false,
             phases: Vec::new(),
         };
         plan.begin_phase(Duration::ZERO);
@@ -111,8 +119,19 @@ impl JobPlan {
             misfire: self.job.misfire,
             disabled_shards: self.disabled_shards.clone(),
             disabled_servers: self.disabled_servers.clone(),
+            has_stored_floor: self.has_stored_floor,
         };
         self.phases.push((now, phase));
+    }
+
+    /// If the job or the shard was disabled at this time, the phase in which both were enabled again, and when that began.
+    pub(super) fn enabled_after(&self, shard: u32, at: Duration) -> Option<&(Duration, Phase)> {
+        let is_on = |phase: &Phase| phase.is_enabled && !phase.disabled_shards.contains(&shard);
+        let present = self.phases.iter().rposition(|(from, _)| *from <= at)?;
+        if is_on(&self.phases[present].1) {
+            return None;
+        }
+        self.phases[present..].iter().find(|(_, phase)| is_on(phase))
     }
 
     /// The strategy assigns the single shard to another server for each run.

@@ -43,6 +43,8 @@ pub(super) const OBSERVATION_TIME: Duration = Duration::from_secs(65);
 
 pub(super) struct World {
     pub(super) rng: Rng,
+    /// For faults that were added after seeds were named.
+    pub(super) second_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Reads and writes as a console does.
@@ -109,7 +111,7 @@ enum NodeEvent {
 
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
-        let rng = Rng::new(seed);
+        let (rng, second_rng) = (Rng::new(seed), Rng::second(seed));
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
         let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION_TIMEOUT);
@@ -130,7 +132,7 @@ impl World {
         let jobs = rng.between(1, 3) as usize;
         let has_java = rng.percent(20);
         let plans = (0..jobs).map(|number| {
-            let mut plan = JobPlan::random(number, &rng);
+            let mut plan = JobPlan::random(number, &rng, &second_rng);
             plan.has_java = has_java && number == 0 && plan.is_for_java();
             Arc::new(Mutex::new(plan))
         });
@@ -166,6 +168,7 @@ impl World {
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
             rng,
+            second_rng,
         }
     }
 

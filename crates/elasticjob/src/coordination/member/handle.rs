@@ -19,6 +19,7 @@ use super::{
     actor::Actor,
     busy_shards::{BusyGuard, BusyShards},
     claim_status::ClaimStatus,
+    claims::ShardClaims,
     join::{JoinError, JoinRequest, Joined, join},
 };
 use crate::{
@@ -225,9 +226,11 @@ impl Member {
         let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, drift } = join(resources, joining, events).await?;
+        let Joined { mirror, leftover_marks, floor, drift } =
+            join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
-        let actor = Actor::new(mirror, leftover_marks, inbox, Arc::clone(&resharding));
+        let claims = ShardClaims::new(&job, leftover_marks, floor);
+        let actor = Actor::new(mirror, claims, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
         Ok(Self {
@@ -310,7 +313,8 @@ impl ClaimHandle {
         self.ask(|reply| Command::ReleaseEarly { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Our shards, each with the last fire that was started by its schedule, if any.
+    /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
+    /// `None` for a shard that never ran.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }

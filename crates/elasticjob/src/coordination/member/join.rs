@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     coordination::{
+        floor::Floor,
         server_status::{StoredStatus, stored_data},
         tree::JobTree,
     },
@@ -82,6 +83,8 @@ pub(super) struct Joined {
     pub(super) mirror: Mirror,
     /// Misfire marks that were there before any instance was.
     pub(super) leftover_marks: BTreeSet<u32>,
+    /// Since when the job and its shards are enabled, as far as that is stored.
+    pub(super) floor: Floor,
     /// How the program's configuration differs from the one that applies.
     pub(super) drift: Vec<Difference>,
 }
@@ -113,6 +116,7 @@ pub(super) async fn join(
         }
     };
     ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
+    let floor = stored_floor(&*registry, &tree, &name).await.map_err(outage)?;
     let watch = registry.watch(tree.root()).await.map_err(outage)?;
     let context = Context {
         registry,
@@ -128,7 +132,24 @@ pub(super) async fn join(
     };
     let mut mirror = Mirror::new(context, watch, job);
     let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
-    Ok(Joined { mirror, leftover_marks, drift })
+    Ok(Joined { mirror, leftover_marks, floor, drift })
+}
+
+/// Since when the job and its shards are enabled. One that cannot be read counts as none: it only ever prevents runs.
+async fn stored_floor(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    name: &JobName,
+) -> Result<Floor, Error> {
+    let node = match registry.get(&tree.floor()).await {
+        Err(Error::NotAuthorised { .. }) | Ok(None) => return Ok(Floor::default()),
+        node => node?,
+    };
+    let floor = node.as_ref().map(Floor::of_node).transpose().unwrap_or_else(|error| {
+        tracing::warn!(job = %name, %error, "floor is unreadable");
+        None
+    });
+    Ok(floor.unwrap_or_default())
 }
 
 /// Decides which configuration applies, and stores ours if it does. Returns that configuration, and how the program's differs from it.
@@ -204,7 +225,7 @@ async fn stored_configuration(
 }
 
 /// Whether another program was faster; any other refusal would be repeated.
-fn is_race(error: &Error) -> bool {
+pub(super) fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 

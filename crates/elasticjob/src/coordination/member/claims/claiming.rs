@@ -357,7 +357,12 @@ impl ShardClaims {
             ClaimScope::Scheduled => !has_started,
             ClaimScope::Triggered(shards) => !has_started && shards.contains(candidate.shard),
             // A shard that never ran has nothing to catch up on.
-            ClaimScope::CatchUp => !has_started && seen.page.due_at.is_some(),
+            ClaimScope::CatchUp => {
+                !has_started
+                    && seen.page.due_at.is_some()
+                    && (self.missed.should_have_run(candidate.shard, due_at)
+                        || flaws.has(Flaw::IgnoreFloor))
+            }
             ClaimScope::Misfired { since } => {
                 let shard = candidate.shard;
                 let assignment = mirror.assignment();
@@ -458,6 +463,7 @@ mod tests {
     use super::*;
     use crate::{
         coordination::{
+            floor::Floor,
             ledger::VersionedPage,
             member::claims::unresolved_claims::UnresolvedClaims,
             member::test_view::{OTHER, TestView, US},
@@ -477,7 +483,7 @@ mod tests {
     #[test]
     fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
         let test = || TestView::new(1, &[US]).owners(&[US]);
-        let claims = ShardClaims::new(&test().job, BTreeSet::new());
+        let claims = ShardClaims::new(&test().job, BTreeSet::new(), Floor::default());
         assert_eq!(progress(&claims, &test(), &ClaimScope::Scheduled), None);
 
         let assigning = test().with(JobTree::processing, "");
@@ -491,7 +497,7 @@ mod tests {
     #[test]
     fn claim_waits_until_an_earlier_one_is_resolved() {
         let test = TestView::new(1, &[US]).owners(&[US]);
-        let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
+        let mut claims = ShardClaims::new(&test.job, BTreeSet::new(), Floor::default());
         claims.unresolved =
             UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
 
@@ -501,7 +507,7 @@ mod tests {
     #[test]
     fn only_a_trigger_waits_for_shards_of_absent_owners() {
         let test = TestView::new(1, &[US]).owners(&[OTHER]);
-        let claims = ShardClaims::new(&test.job, BTreeSet::new());
+        let claims = ShardClaims::new(&test.job, BTreeSet::new(), Floor::default());
 
         assert_eq!(progress(&claims, &test, &ClaimScope::Scheduled), None);
         assert_eq!(

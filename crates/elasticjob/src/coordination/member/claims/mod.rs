@@ -41,7 +41,10 @@ use super::{
     mirror::Mirror,
 };
 use crate::{
-    coordination::claim::{ClaimCandidate, ClearedMarks},
+    coordination::{
+        claim::{ClaimCandidate, ClearedMarks},
+        floor::Floor,
+    },
     job::{Job, Misfire, ShardSelection},
     registry::Error,
     runtime::{CancelToken, Monotonic},
@@ -60,13 +63,13 @@ pub(super) struct ShardClaims {
 
 impl ShardClaims {
     /// `leftover_marks` are misfire marks that were there before any instance was.
-    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>) -> Self {
+    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>, floor: Floor) -> Self {
         Self {
             held: HeldShards::default(),
             unresolved: UnresolvedClaims::default(),
             waiting: Vec::new(),
             releasing: Vec::new(),
-            missed: MissedFires::new(job, leftover_marks),
+            missed: MissedFires::new(job, leftover_marks, floor),
         }
     }
 
@@ -157,6 +160,7 @@ impl ShardClaims {
         self.held.check(mirror).await?;
         self.observe(mirror);
         self.settle_releases(mirror).await;
+        self.missed.store_floor(mirror).await?;
         self.unresolved.resolve(mirror, &self.held).await
     }
 
@@ -166,7 +170,8 @@ impl ShardClaims {
         free.filter(|shard| self.has_misfire_mark(assignment, *shard)).collect()
     }
 
-    /// Our shards, each with the last fire that was started by its schedule, if any.
+    /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
+    /// `None` for a shard that never ran.
     pub(super) async fn last_due(
         &self,
         mirror: &mut Mirror,
@@ -177,7 +182,12 @@ impl ShardClaims {
         let now = mirror.time_for_pages(&free).await?;
         for shard in free {
             if let Some(seen) = mirror.page(shard).await? {
-                last.insert(shard, seen.last_due(now));
+                let started = seen.last_due(now);
+                last.insert(
+                    shard,
+                    started
+                        .map(|due_at| self.missed.since(shard).max(Some(due_at)).unwrap_or(due_at)),
+                );
             }
         }
         Ok(last)
