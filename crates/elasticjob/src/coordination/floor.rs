@@ -1,8 +1,9 @@
-//! The floor of a job: since when the job and its shards are enabled.
+//! The floor of a job: since when the ledger shows which fires were missed.
 //!
-//! Fires that were due before were not to run, so they are neither caught up nor reported as missed. An instance that starts later cannot see that
-//! from the tree, so whoever sees or does the enabling stores it, in one node beside the ledger pages. It is no key of the pages: a page that is
-//! claimed may only be written by its holder.
+//! Fires that were due before the job or the shard was enabled were not to run, so they are neither caught up nor reported as missed. Fires of a
+//! schedule were never due before it was stored, and what Java ran is in no ledger page. An instance that starts later cannot see any of that from the
+//! tree, so whoever sees or does it stores it, in one node beside the pages. It is no key of the pages: a page that is claimed may only be written by
+//! its holder.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,18 +16,22 @@ use crate::registry::{Create, ExpectedVersion, Node, Op};
 /// The version of the floors that this program writes, stored as `v`; see `docs/dev/formats.md`.
 const VERSION: u64 = 1;
 
-const KEYS: [&str; 3] = ["job", "shards", "v"];
+const KEYS: [&str; 5] = ["java", "job", "schedule", "shards", "v"];
 
-/// Every instance sees an enabling a moment later than another one, and stores it only if no other has.
-const SAME_ENABLING: Duration = Duration::from_secs(5);
+/// Every instance sees a change a moment later than another one, and stores it only if no other has.
+const SAME_CHANGE: Duration = Duration::from_secs(5);
 
-/// Since when a job and its shards are enabled.
+/// Since when the ledger shows which fires of a job were missed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Floor {
     /// When the job was enabled: in its configuration, or its first server.
     pub job: Option<Timestamp>,
     /// When single shards were enabled or added.
     pub shards: BTreeMap<u32, Timestamp>,
+    /// When the schedule changed while an instance was up.
+    pub schedule: Option<Timestamp>,
+    /// When the last Java instance left.
+    pub java: Option<Timestamp>,
     /// Keys that a newer version stored. They are written back unchanged.
     pub other: Map<String, Value>,
 }
@@ -57,6 +62,8 @@ impl Floor {
     /// Takes the later of both, for the job and for each shard.
     pub fn merge(&mut self, other: &Self) {
         self.job = self.job.max(other.job);
+        self.schedule = self.schedule.max(other.schedule);
+        self.java = self.java.max(other.java);
         for (shard, at) in &other.shards {
             let since = self.shards.entry(*shard).or_insert(*at);
             *since = (*since).max(*at);
@@ -68,29 +75,36 @@ impl Floor {
 
     /// Lowers what lies after `now`: a clock was ahead.
     pub fn limit(&mut self, now: Timestamp) {
-        for since in self.shards.values_mut().chain(&mut self.job) {
+        for since in self.times() {
             *since = (*since).min(now);
         }
     }
 
-    /// The operation that adds `enabled` to what is stored; `None` if nothing has to be written.
+    fn times(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        let Self { job, shards, schedule, java, .. } = self;
+        shards.values_mut().chain(job).chain(schedule).chain(java)
+    }
+
+    /// The operation that adds `changed` to what is stored; `None` if nothing has to be written.
     pub fn store(
         tree: &JobTree,
         stored: Option<&Node>,
-        enabled: &Self,
+        changed: &Self,
     ) -> Result<Option<Op>, FloorError> {
         let path = tree.floor();
         let Some(node) = stored else {
-            return Ok(Some(Op::Create(Create::persistent(&path, enabled.to_bytes()))));
+            return Ok(Some(Op::Create(Create::persistent(&path, changed.to_bytes()))));
         };
         let known = Self::of_node(node)?;
         let mut merged = known.clone();
-        merged.merge(enabled);
+        merged.merge(changed);
         let is_known = |at: Option<Timestamp>, since: Option<Timestamp>| {
-            at.is_none_or(|at| since.is_some_and(|since| at <= since + SAME_ENABLING))
+            at.is_none_or(|at| since.is_some_and(|since| at <= since + SAME_CHANGE))
         };
-        let mut shards = enabled.shards.iter();
-        if is_known(enabled.job, known.job)
+        let mut shards = changed.shards.iter();
+        if is_known(changed.job, known.job)
+            && is_known(changed.schedule, known.schedule)
+            && is_known(changed.java, known.java)
             && shards.all(|(shard, at)| is_known(Some(*at), known.since(*shard)))
         {
             return Ok(None);
@@ -104,7 +118,7 @@ impl Floor {
         let mut floor = Self::read(&node.data)?;
         if let Ok(written_at) = Timestamp::from_millisecond(node.stat.changed_at_ms) {
             let latest = with_tolerance(written_at);
-            for since in floor.shards.values_mut().chain(&mut floor.job) {
+            for since in floor.times() {
                 if *since > latest {
                     *since = written_at;
                 }
@@ -121,17 +135,18 @@ impl Floor {
             let time = value.as_str().and_then(|text| text.parse().ok());
             time.ok_or_else(|| invalid(format!("{key} {value}")))
         };
-        let job = match value.get("job") {
-            None | Some(Value::Null) => None,
-            Some(at) => Some(time("job", at)?),
+        let optional = |key: &str| match value.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(at) => time(key, at).map(Some),
         };
+        let (job, schedule, java) = (optional("job")?, optional("schedule")?, optional("java")?);
         let mut shards = BTreeMap::new();
         for (shard, at) in value.get("shards").and_then(Value::as_object).into_iter().flatten() {
             let number = shard.parse().map_err(|_| invalid(format!("shard {shard:?}")))?;
             shards.insert(number, time(shard, at)?);
         }
         value.retain(|key, _| !KEYS.contains(&key.as_str()));
-        Ok(Self { job, shards, other: value })
+        Ok(Self { job, shards, schedule, java, other: value })
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -141,6 +156,8 @@ impl Floor {
         floor.insert("v".into(), VERSION.into());
         floor.insert("job".into(), self.job.map(|at| at.to_string()).into());
         floor.insert("shards".into(), Value::Object(shards.collect()));
+        floor.insert("schedule".into(), self.schedule.map(|at| at.to_string()).into());
+        floor.insert("java".into(), self.java.map(|at| at.to_string()).into());
         Value::Object(floor).to_string().into_bytes()
     }
 }

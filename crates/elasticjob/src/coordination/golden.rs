@@ -82,6 +82,8 @@ fn floor_is_stored_in_the_same_words() {
     let floor = Floor {
         job: Some(due()),
         shards: BTreeMap::from([(3, due() + jiff::SignedDuration::from_hours(1))]),
+        schedule: Some(due() - jiff::SignedDuration::from_hours(1)),
+        java: Some(due() - jiff::SignedDuration::from_hours(2)),
         other: serde_json::Map::new(),
     };
     let floors = [floor, Floor::default()];

@@ -234,7 +234,7 @@ impl JobTree {
         self.ledger.join(shard).expect("a number is a valid path segment")
     }
 
-    /// Since when the job and its shards are enabled.
+    /// Since when the ledger shows which fires were missed.
     pub fn floor(&self) -> Path {
         self.ledger.join("floor").expect("a valid path segment")
     }

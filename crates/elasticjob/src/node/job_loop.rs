@@ -100,7 +100,7 @@ impl LocalJob {
         })?;
         let settled =
             settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Refuse).await?;
-        self.log_drift(&settled.1);
+        self.log_drift(&settled.drift);
         Ok(())
     }
 
@@ -202,7 +202,9 @@ impl JobLoop {
 
     /// Takes part in the job, over any number of sessions, until the node stops or the instance is shut down.
     pub(super) async fn run(self: Box<Self>, mut member: Member) {
-        let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
+        let now = self.node.clock.now();
+        let attended_since = member.attended_since().map_or(now, |since| since.min(now));
+        let mut state = JobState::new(attended_since, self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
             self.ready.send_replace(false);
@@ -357,7 +359,8 @@ impl JobLoop {
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
-                state.runs.spawn(async move { run.catch_up(schedule, max_wait).await })
+                let until = state.attended_since.min(self.node.clock.now());
+                state.runs.spawn(async move { run.catch_up(schedule, until, max_wait).await })
             }
             WorkItem::Misfire => {
                 if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {

@@ -37,6 +37,9 @@ impl World {
 
     pub(super) async fn inject_fault(&mut self) {
         let now = self.time.monotonic();
+        if self.second_rng.percent(3) {
+            self.begin_rolling_restart();
+        }
         let Some((node, connection)) = self.random_running_node() else { return };
         let short = Duration::from_millis(self.rng.between(50, 4_000));
         let long = Duration::from_millis(self.rng.between(4_000, 16_000));
@@ -112,6 +115,26 @@ impl World {
                 }
             }
             _ => self.administer(node).await,
+        }
+    }
+
+    /// A deployment: every node is replaced, one after the other. Each successor has joined before its predecessor stops, at another address.
+    fn begin_rolling_restart(&mut self) {
+        let running = self.running_slots();
+        let Some(free) = (0..self.slots.len()).find(|slot| self.slots[*slot].node.is_none()) else {
+            return;
+        };
+        self.oracle.log(format_args!("a rolling restart begins"));
+        let mut then = self.time.monotonic();
+        let mut successor = free;
+        for slot in running {
+            self.schedule.add(then, Action::Start { slot: successor });
+            then = then + Duration::from_millis(self.second_rng.between(16_000, 25_000));
+            if let Some(node) = self.slots[slot].node {
+                self.schedule.add(then, Action::Stop { node });
+            }
+            then = then + Duration::from_millis(self.second_rng.between(500, 8_000));
+            successor = slot;
         }
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     jobs::{JobPlan, Phase},
     oracle::Execution,
-    world::{World, lock, tree_of},
+    world::{Membership, World, lock, tree_of},
 };
 use elasticjob::{
     coordination::{
@@ -279,13 +279,20 @@ impl World {
             })
     }
 
-    /// Whether a node was a member all the time, and there was no fault for long enough before the next fire.
+    /// Whether there was a member all the time, and there was no fault for long enough before the next fire. A member may hand over to one that
+    /// joined early enough.
     fn must_have_been_compensated(&self, phase: &Phase, due: Duration, next: Duration) -> bool {
-        let has_member = self.memberships.iter().any(|membership| {
-            membership.from + STABLE_FOR <= due
-                && membership.until.is_none_or(|until| until >= next)
-                && !phase.disabled_servers.contains(&membership.slot)
-        });
+        let enabled = |member: &&Membership| !phase.disabled_servers.contains(&member.slot);
+        let mut members: Vec<&Membership> = self.memberships.iter().filter(enabled).collect();
+        members.sort_by_key(|member| member.from);
+        // Until when there was a member.
+        let mut until = due;
+        for member in members {
+            if member.from + STABLE_FOR <= until {
+                until = until.max(member.until.unwrap_or(Duration::MAX));
+            }
+        }
+        let has_member = until >= next;
         let oracle = self.oracle.lock();
         let now = oracle.undisturbed_since.map(|since| (since, Duration::MAX));
         let is_undisturbed =

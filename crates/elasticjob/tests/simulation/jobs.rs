@@ -152,6 +152,7 @@ impl JobPlan {
                 && !self.job.disabled,
             is_rotating: self.is_rotating(),
             has_java: self.has_java,
+            is_unmonitored: self.job.monitor == Monitor::Nothing && self.every == 60,
         }
     }
 }
@@ -164,6 +165,8 @@ pub(super) struct HandlerContext {
     pub(super) clock: ProcessClock,
     pub(super) rng: Arc<Rng>,
     pub(super) plan: Arc<Mutex<JobPlan>>,
+    /// For what was added after seeds were named.
+    pub(super) second_rng: Arc<Rng>,
     /// Set when the fault phase has ended: from then on every handler is fast and succeeds.
     pub(super) is_fault_free: Arc<AtomicBool>,
 }
@@ -194,6 +197,11 @@ impl HandlerContext {
             50..75 => self.rng.between(300, 3_000),
             _ => self.rng.between(3_000, 12_000),
         };
+        // Longer than a claim waits. Only a job that shows no `running` node loses the shard to another owner meanwhile.
+        let is_long = self.second_rng.percent(5)
+            && !self.is_fault_free.load(Ordering::Relaxed)
+            && policies.is_unmonitored;
+        let duration = if is_long { self.second_rng.between(35_000, 50_000) } else { duration };
         let cancel_delay = self.rng.percent(30).then(|| self.rng.between(100, 4_000));
         let fails = self.rng.percent(8) && !self.is_fault_free.load(Ordering::Relaxed);
         let mut until = self.clock.monotonic() + Duration::from_millis(duration);

@@ -101,6 +101,8 @@ pub(super) struct JobPolicies {
     pub(super) has_failover: bool,
     pub(super) is_rotating: bool,
     pub(super) has_java: bool,
+    /// Nothing shows what runs, and runs may take long.
+    pub(super) is_unmonitored: bool,
 }
 
 impl Oracle {

@@ -396,6 +396,7 @@ impl World {
         }
         self.connections.insert(node, Arc::clone(&connection));
         let rng = Arc::new(self.rng.fork());
+        let second_rng = Arc::new(self.second_rng.fork());
         let mut builder = Node::on(Arc::new(registry))
             .address(Ipv4Addr::new(10, 0, 0, slot as u8 + 1))
             .clock(Arc::new(clock.clone()))
@@ -410,6 +411,7 @@ impl World {
                 connection: Arc::clone(&connection),
                 clock: clock.clone(),
                 rng: Arc::clone(&rng),
+                second_rng: Arc::clone(&second_rng),
                 plan: Arc::clone(plan),
                 is_fault_free: Arc::clone(&self.is_fault_free),
             };

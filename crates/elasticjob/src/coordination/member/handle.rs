@@ -206,6 +206,7 @@ pub struct Member {
     news: queue::UnboundedReceiver<MemberEvent>,
     id: InstanceId,
     job: Arc<Job>,
+    attended_since: Option<Timestamp>,
     drift: Vec<Difference>,
     // Dropping them ends the actor.
     _tasks: Tasks,
@@ -226,7 +227,7 @@ impl Member {
         let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, floor, drift } =
+        let Joined { mirror, leftover_marks, floor, attended_since, drift } =
             join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
         let claims = ShardClaims::new(&job, leftover_marks, floor);
@@ -238,6 +239,7 @@ impl Member {
             news,
             id,
             job,
+            attended_since,
             drift,
             _tasks: tasks,
         })
@@ -250,6 +252,11 @@ impl Member {
     /// The configuration that applied when we joined.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
+    }
+
+    /// Since when there has been an instance, if there was one when we joined: what was due since then was to run.
+    pub fn attended_since(&self) -> Option<Timestamp> {
+        self.attended_since
     }
 
     /// How the program's configuration differed from it.

@@ -360,6 +360,7 @@ impl ShardClaims {
             ClaimScope::CatchUp => {
                 !has_started
                     && seen.page.due_at.is_some()
+                    && self.missed.is_ledger_complete(due_at)
                     && (self.missed.should_have_run(candidate.shard, due_at)
                         || flaws.has(Flaw::IgnoreFloor))
             }
@@ -370,7 +371,8 @@ impl ShardClaims {
                 let is_known_missed = request.fire.run.is_scheduled()
                     && due_at > *since
                     && self.missed.should_have_run(shard, due_at)
-                    && (!assignment.has_java_members() || self.missed.ran_here(shard, due_at));
+                    && (self.missed.is_ledger_complete(due_at)
+                        || self.missed.ran_here(shard, due_at));
                 // A mark does not say which fire was missed. Once the last fire has started, no earlier one is missed: the instance
                 // that left the mark did not know of that run yet.
                 !has_started && (is_known_missed || self.has_misfire_mark(&assignment, shard))

@@ -1,7 +1,7 @@
 //! Which fires of which shards should have run, as far as this instance can tell.
 //!
 //! A fire that no instance started was missed, unless it was not to run: the job or the shard was disabled, no server was enabled, or the
-//! shard did not exist.
+//! shard did not exist. While a Java instance is a member, and for that time afterwards, the ledger does not show what ran.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,12 +13,13 @@ use jiff::Timestamp;
 use crate::{
     coordination::{
         floor::Floor,
-        member::{join::is_race, mirror::Mirror},
+        member::{assignment::has_java_members, join::is_race, mirror::Mirror},
         sharding::available_instances,
         view::View,
     },
     job::Job,
     registry::{Error, ExpectedVersion, Op},
+    schedule::{Schedule, Zone},
 };
 
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(super) struct MissedFires {
     total: u32,
     disabled: BTreeSet<u32>,
     is_open: bool,
+    schedule: Option<Schedule>,
+    has_java: bool,
     /// When the job and at least one server were enabled, and when shards were enabled or added; earlier fires were not to run.
     floor: Floor,
     is_floor_stored: bool,
@@ -42,6 +45,8 @@ impl MissedFires {
             total: job.shards.get(),
             disabled: BTreeSet::new(),
             is_open: true,
+            schedule: job.schedule(&Zone::utc()),
+            has_java: false,
             floor,
             is_floor_stored: true,
             own_runs: BTreeMap::new(),
@@ -55,27 +60,37 @@ impl MissedFires {
         }
         // The clock may have been set back since.
         self.floor.limit(now);
-        let mut enabled = Floor::default();
+        let mut changed = Floor::default();
         let disabled: BTreeSet<u32> = view
             .shards
             .iter()
             .filter(|(_, shard)| shard.disabled)
             .map(|(shard, _)| *shard)
             .collect();
-        enabled.shards.extend(self.disabled.difference(&disabled).map(|shard| (*shard, now)));
+        changed.shards.extend(self.disabled.difference(&disabled).map(|shard| (*shard, now)));
         self.disabled = disabled;
         let total = job.shards.get();
-        enabled.shards.extend((self.total..total).map(|shard| (shard, now)));
+        changed.shards.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
         if let Some(candidates) = available_instances(view) {
             let is_open = !job.disabled && !candidates.is_empty();
             if is_open && !self.is_open {
-                enabled.job = Some(now);
+                changed.job = Some(now);
             }
             self.is_open = is_open;
         }
-        if enabled != Floor::default() {
-            self.floor.merge(&enabled);
+        let schedule = job.schedule(&Zone::utc());
+        if schedule != self.schedule {
+            changed.schedule = Some(now);
+            self.schedule = schedule;
+        }
+        let has_java = has_java_members(view);
+        if self.has_java && !has_java {
+            changed.java = Some(now);
+        }
+        self.has_java = has_java;
+        if changed != Floor::default() {
+            self.floor.merge(&changed);
             self.is_floor_stored = false;
         }
     }
@@ -84,9 +99,14 @@ impl MissedFires {
         self.floor.since(shard).is_none_or(|since| due_at > since)
     }
 
-    /// Since when fires of this shard are to run, as far as that is known.
+    /// Whether a fire that is in no page was missed: Java writes none, and no Java instance has been there since the fire was due.
+    pub(super) fn is_ledger_complete(&self, due_at: Timestamp) -> bool {
+        !self.has_java && self.floor.java.is_none_or(|left| due_at > left)
+    }
+
+    /// Since when missed fires of this shard are known.
     pub(super) fn since(&self, shard: u32) -> Option<Timestamp> {
-        self.floor.since(shard)
+        self.floor.since(shard).max(self.floor.java)
     }
 
     /// Stores since when the job and its shards are enabled, so that an instance that starts later knows it.
