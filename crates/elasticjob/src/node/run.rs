@@ -22,7 +22,7 @@ use crate::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
         RunSettings, Runner, ShardResult, Work,
     },
-    job::{Attempt, Fire, InstanceId, Job, RunReason, Shard, ShardSelection, TaskId},
+    job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, ShardSelection, TaskId},
     problem::Problem,
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock},
@@ -80,7 +80,9 @@ impl RunContext {
             return RunResult::NothingToRun;
         }
         let reason = scope.reason();
-        let is_retried = matches!(reason, RunReason::Trigger | RunReason::CatchUp);
+        // Nothing else compensates a trigger or a catch-up fire. A misfire is compensated by its owner, and that is us.
+        let is_retried = matches!(reason, RunReason::Trigger | RunReason::CatchUp)
+            || self.job.misfire == Misfire::RunOnce;
         let is_whole = !matches!(scope, ClaimScope::Triggered(ShardSelection::Only(_)));
         let cancel = self.cancel.child();
         let request = ClaimRequest { fire: fire.clone(), scope, max_wait, cancel };
@@ -102,14 +104,16 @@ impl RunContext {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }
-            // No misfire compensates a trigger or a catch-up fire, so these are retried.
             Err(
-                ClaimError::Resharding
+                error @ (ClaimError::Resharding
                 | ClaimError::HeldElsewhere { .. }
                 | ClaimError::Busy
                 | ClaimError::Left
-                | ClaimError::Registry(Error::SessionExpired),
-            ) if is_retried => RunResult::Postponed,
+                | ClaimError::Registry(Error::SessionExpired)),
+            ) if is_retried => {
+                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
+                RunResult::Postponed
+            }
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not started");
                 RunResult::NothingToRun

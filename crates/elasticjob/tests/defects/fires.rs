@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::tree::ShardNode,
-    job::{CatchUp, Job, Misfire, RunReason},
+    job::{CatchUp, Job, Misfire, Monitor, RunReason},
 };
 
 use crate::{
@@ -271,6 +271,28 @@ async fn misfire_of_a_shard_that_moves_during_the_run_is_compensated() {
         (1, "2026-11-15T08:00:00Z".to_owned(), RunReason::Misfire),
     ];
     assert_eq!(due(&new.attempts()[1..]), lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_of_an_unmonitored_shard_that_moved_runs_when_its_run_ends() {
+    let cluster = Cluster::new().await;
+    let (old, new) = (TestHandler::blocked(), TestHandler::immediate());
+    let hourly = || {
+        let job = job(1).cron("0 0 * * * ?").unwrap();
+        job.misfire(Misfire::RunOnce).monitor(Monitor::Nothing)
+    };
+    let (_node, _connection) = cluster.node(1, hourly(), &old).await;
+    cluster.advance(Duration::from_mins(70)).await;
+    assert_eq!(old.attempts().len(), 1);
+    // Nothing shows that the shard runs, so it moves to the newcomer, which waits for the end of the run.
+    let (_successor, _other_connection) = cluster.node(2, hourly(), &new).await;
+    cluster.advance(Duration::from_mins(140)).await;
+    assert!(new.attempts().is_empty());
+    old.unblock();
+    cluster.advance_seconds(30).await;
+
+    let postponed = [(0, "2026-11-15T09:00:00Z".to_owned(), RunReason::Schedule)];
+    assert_eq!((old.attempts().len(), due(&new.attempts())), (1, postponed.to_vec()));
 }
 
 #[tokio::test(start_paused = true)]

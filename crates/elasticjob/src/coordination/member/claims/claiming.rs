@@ -37,6 +37,8 @@ use crate::{
 pub(super) struct WaitingClaim {
     pub(super) request: ClaimRequest,
     pub(super) until: Monotonic,
+    /// How often it was tried while another instance ran its shards.
+    pub(super) tries: u32,
     pub(super) reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
 }
 
@@ -115,7 +117,11 @@ impl ShardClaims {
             Ok(Progress::Claimed(claim)) => Ok(*claim),
             Ok(Progress::Refused(error)) => Err(error),
             Ok(Progress::Wait(error)) if is_late => Err(error),
-            Ok(Progress::Wait(_)) => return self.waiting.push(waiting),
+            Ok(Progress::Wait(error)) => {
+                let is_held = matches!(error, ClaimError::HeldElsewhere { .. });
+                let tries = if is_held { waiting.tries.saturating_add(1) } else { 0 };
+                return self.waiting.push(WaitingClaim { tries, ..waiting });
+            }
             Err(error) => Err(error.into()),
         };
         let _ = waiting.reply.send(answer);

@@ -52,6 +52,8 @@ use crate::{
 
 /// How long to wait before an unfinished claim or release is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How often that is doubled at most while another instance holds the shards.
+const MAX_DOUBLINGS: u32 = 4;
 
 pub(super) struct ShardClaims {
     held: HeldShards,
@@ -85,7 +87,8 @@ impl ShardClaims {
         reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
     ) {
         let until = mirror.now() + request.max_wait;
-        self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
+        self.advance(mirror, WaitingClaim { request, until, tries: 0, reply }, Lateness::Tolerated)
+            .await;
     }
 
     /// Lets a request wait without trying it now.
@@ -96,7 +99,7 @@ impl ShardClaims {
         reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
     ) {
         let until = mirror.now() + request.max_wait;
-        self.waiting.push(WaitingClaim { request, until, reply });
+        self.waiting.push(WaitingClaim { request, until, tries: 0, reply });
     }
 
     /// Answers every waiting claim with a refusal.
@@ -108,9 +111,11 @@ impl ShardClaims {
 
     /// When a waiting claim or a pending release has to be tried again.
     pub(super) fn next_retry(&self, now: Monotonic) -> Option<Monotonic> {
-        let is_pending = !self.waiting.is_empty() || !self.releasing.is_empty();
-        let patience_ends = self.waiting.iter().map(|waiting| waiting.until);
-        patience_ends.chain(is_pending.then_some(now + RETRY_DELAY)).min()
+        let releases = (!self.releasing.is_empty()).then_some(now + RETRY_DELAY);
+        // No watch tells when a shard that only the ledger shows as held is released, and that can take hours.
+        let delay = |waiting: &WaitingClaim| RETRY_DELAY * (1 << waiting.tries.min(MAX_DOUBLINGS));
+        let claims = self.waiting.iter().map(|waiting| waiting.until.min(now + delay(waiting)));
+        claims.chain(releases).min()
     }
 
     /// Shards that this instance has claimed, or may have.
