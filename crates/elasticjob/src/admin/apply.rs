@@ -14,6 +14,7 @@ use super::{
 };
 use crate::problem::Problem;
 use crate::{
+    coordination::floor::Floor,
     job::{Difference, Handler, Job, JobName, drift, replacing},
     registry::{Create, Error, ExpectedVersion, Op, OpResult, Version, ensure_path},
 };
@@ -142,6 +143,10 @@ impl Admin {
         // The first job of a namespace creates the namespace.
         ensure_path(&*self.registry, self.registry.namespace().path()).await?;
         let mut ops = Vec::new();
+        let is_enabled = plan.stored.as_ref().is_some_and(|(stored, _)| stored.disabled);
+        if is_enabled && !plan.job.disabled {
+            ops.extend(snapshot.store_floor(&Floor::of_job(self.clock.now())));
+        }
         match (&plan.class, plan.root) {
             (class, None) => {
                 let class = class.clone().unwrap_or_default();

@@ -17,11 +17,12 @@ use super::{
 use crate::problem::Problem;
 use crate::{
     coordination::{
+        floor::Floor,
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
     },
     job::{self, Job, JobName, UnreadableDocument, server_of},
-    registry::{Error, Node, Path, Registry, Version},
+    registry::{Error, Node, Op, Path, Registry, Version},
     schedule::Zone,
 };
 
@@ -150,6 +151,24 @@ impl JobSnapshot {
     /// Version of a shard's ledger page.
     pub(super) fn page_version(&self, shard: u32) -> Option<Version> {
         self.ledger.get(&self.tree.ledger_page(shard)).map(|node| node.stat.version)
+    }
+
+    /// The operation that records an enabling, so that instances that start later do not catch up on the time before; `None` if nothing has to be
+    /// recorded: no Rust instance ever ran the job, or the floor cannot be read and so is not overwritten.
+    pub(super) fn store_floor(&self, enabled: &Floor) -> Option<Op> {
+        if !self.ledger.contains_key(self.tree.ledger()) {
+            return None;
+        }
+        let stored = self.ledger.get(&self.tree.floor());
+        Floor::store(&self.tree, stored, enabled).ok().flatten()
+    }
+
+    /// Whether the job is disabled, in its configuration or on all its servers.
+    pub(super) fn is_disabled(&self) -> bool {
+        let servers = self.servers();
+        let is_off = |server: &Server| server.status == ServerStatus::Disabled;
+        self.config().is_some_and(|config| config.is_ok_and(|job| job.disabled))
+            || !servers.is_empty() && servers.iter().all(is_off)
     }
 
     /// The instance that holds a shard, and since when. Without monitoring there is no `running` node, and only the ledger knows.

@@ -10,6 +10,7 @@ use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::problem::Problem;
 use crate::{
     coordination::{
+        floor::Floor,
         ledger::{LedgerPage, LedgerState},
         server_status::stored_data,
         tree::ShardNode,
@@ -76,16 +77,20 @@ impl Admin {
 
     /// Enables a shard. Returns whether it was disabled before.
     pub async fn enable_shard(&self, job: &JobName, shard: u32) -> Result<bool, AdminError> {
-        let snapshot = self.existing_shard(job, shard).await?;
-        match self
-            .registry
-            .delete(&snapshot.tree.shard(shard, ShardNode::Disabled), ExpectedVersion::Any)
-            .await
-        {
-            Ok(_) => Ok(true),
-            Err(Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+        for _ in 0..MAX_ATTEMPTS {
+            let snapshot = self.existing_shard(job, shard).await?;
+            let disabled = snapshot.tree.shard(shard, ShardNode::Disabled);
+            if !snapshot.has(&disabled) {
+                return Ok(false);
+            }
+            let delete = Op::Delete { path: disabled, expected: ExpectedVersion::Any };
+            let floor = snapshot.store_floor(&Floor::of_shard(shard, self.clock.now()));
+            let ops = floor.into_iter().chain([delete]).collect();
+            if was_committed(self.registry.multi(ops).await)? {
+                return Ok(true);
+            }
         }
+        Err(too_many_conflicts(job))
     }
 
     /// Disables a shard; if it is running, it finishes. Returns whether it was enabled before.
@@ -193,6 +198,9 @@ impl Admin {
                 data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             }));
+            if !is_disabled && snapshot.is_disabled() {
+                ops.extend(snapshot.store_floor(&Floor::of_job(self.clock.now())));
+            }
             if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
                 return Ok(SwitchResult { servers, config: update });
             }
@@ -217,7 +225,13 @@ impl Admin {
                 data: stored_data(to == ServerStatus::Enabled).into(),
                 expected: ExpectedVersion::Any,
             };
-            let ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
+            let mut ops =
+                vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
+            if to == ServerStatus::Enabled {
+                let snapshot = self.snapshot(&job).await?;
+                let enabled = Floor::of_job(self.clock.now());
+                ops.extend(snapshot.store_floor(&enabled).filter(|_| snapshot.is_disabled()));
+            }
             // Refused if the job or the server has been removed: then there is nothing to change.
             if was_committed(self.registry.multi(ops).await)? {
                 switched.push(job.to_string());

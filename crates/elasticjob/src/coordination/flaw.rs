@@ -38,6 +38,8 @@ pub enum Flaw {
     NoServerRepair,
     /// A job is left only when its runs have ended, and with one try.
     LeaveLate,
+    /// Fires that were due while the job or the shard was disabled are caught up.
+    IgnoreFloor,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

@@ -2,12 +2,17 @@
 //!
 //! Values are spelled out field by field and enums variant by variant, so that an addition does not compile until it has a golden entry, too.
 
-use std::{collections::BTreeSet, fmt::Write, iter::successors};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    iter::successors,
+};
 
 use jiff::Timestamp;
 use testbed::golden;
 
 use super::{
+    floor::Floor,
     ledger::{LedgerPage, LedgerState, TriggerDetails},
     tree::{JobTree, ShardNode, TreeNode, processes_path},
     trigger::{InstanceRequest, TriggerRequest},
@@ -70,6 +75,25 @@ fn ledger_pages_are_stored_in_the_same_words() {
     let read: Vec<LedgerPage> =
         oldest.lines().map(|line| LedgerPage::read(line.as_bytes()).unwrap()).collect();
     assert_eq!(read, pages);
+}
+
+#[test]
+fn floor_is_stored_in_the_same_words() {
+    let floor = Floor {
+        job: Some(due()),
+        shards: BTreeMap::from([(3, due() + jiff::SignedDuration::from_hours(1))]),
+        schedule: Some(due() - jiff::SignedDuration::from_hours(1)),
+        java: Some(due() - jiff::SignedDuration::from_hours(2)),
+        other: serde_json::Map::new(),
+    };
+    let floors = [floor, Floor::default()];
+
+    let written: Vec<Vec<u8>> = floors.iter().map(Floor::to_bytes).collect();
+    let stored = golden!("floor.jsonl", lines(&written));
+
+    let read: Vec<Floor> =
+        stored.lines().map(|line| Floor::read(line.as_bytes()).unwrap()).collect();
+    assert_eq!(read, floors);
 }
 
 #[test]
@@ -143,6 +167,7 @@ fn nodes(tree: &JobTree) -> Vec<(Path, Option<TreeNode>)> {
         (tree.next_instance_ip(), Some(TreeNode::NextInstanceIp)),
         (tree.ledger().clone(), None),
         (tree.ledger_page(2), None),
+        (tree.floor(), None),
         (processes_path(&"shop".parse().unwrap()).unwrap(), None),
         (tree.process(&id.parse().unwrap()), None),
     ];

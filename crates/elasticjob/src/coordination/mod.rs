@@ -8,6 +8,7 @@
 pub mod barrier;
 pub mod claim;
 pub mod flaw;
+pub mod floor;
 #[cfg(test)]
 mod golden;
 pub mod latch;

@@ -234,6 +234,11 @@ impl JobTree {
         self.ledger.join(shard).expect("a number is a valid path segment")
     }
 
+    /// Since when the ledger shows which fires were missed.
+    pub fn floor(&self) -> Path {
+        self.ledger.join("floor").expect("a valid path segment")
+    }
+
     /// The process of an instance. The node is ephemeral: it ends with the process's session.
     pub fn process(&self, id: &InstanceId) -> Path {
         self.processes.join(id).expect("an instance id is a valid path segment")

@@ -12,9 +12,14 @@ use crate::{
 };
 
 impl RunContext {
-    /// Runs the fires that came due while no instance was up, as far as the job's catch-up policy allows, and reports the others as missed.
-    pub(super) async fn catch_up(&self, schedule: Schedule, max_wait: Duration) -> RunResult {
-        let now = self.clock.now();
+    /// Runs the fires that came due while no instance was up, until an instance was, as far as the job's catch-up policy allows, and reports the
+    /// others as missed. Later ones are misfires.
+    pub(super) async fn catch_up(
+        &self,
+        schedule: Schedule,
+        until: Timestamp,
+        max_wait: Duration,
+    ) -> RunResult {
         let last_due = self.claims.last_due().await;
         if last_due.is_empty() {
             return RunResult::NoShardsYet;
@@ -22,17 +27,21 @@ impl RunContext {
         let Some(last) = last_due.values().flatten().min().copied() else {
             return RunResult::NothingToRun;
         };
+        if last >= until {
+            return RunResult::NothingToRun;
+        }
         let catch_up: Vec<Timestamp> = match self.job.props.policies().catch_up {
             CatchUp::None => Vec::new(),
             CatchUp::Last => {
-                schedule.prev_before(now).filter(|due| *due > last).into_iter().collect()
+                let just_after = until + SignedDuration::from_nanos(1);
+                schedule.prev_before(just_after).filter(|due| *due > last).into_iter().collect()
             }
             CatchUp::All { window } => {
-                let from = now.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last);
-                schedule.fires_between(from, now).collect()
+                let from = until.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last);
+                schedule.fires_between(from, until).collect()
             }
         };
-        let until = catch_up.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
+        let until = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
         if let Some(missed) = schedule.missed(last, until, SignedDuration::MAX) {
             let Missed { first, last, count } = missed;
             self.listeners.missed(&self.job.name, count);

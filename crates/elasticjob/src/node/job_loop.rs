@@ -24,6 +24,7 @@ use super::{
     once_barrier::OnceBarrier,
     pending_work::WorkItem,
     run::{RunContext, RunResult},
+    schedule_clock::ScheduleClock,
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
@@ -61,10 +62,12 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// What all jobs of a node share.
 pub(super) struct NodeContext {
     pub(super) registry: Arc<dyn Registry>,
+    /// The same as `schedule_clock`.
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) schedule_clock: Arc<ScheduleClock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) timer: Timer,
-    pub(super) identity: Identity,
+    pub(super) identity: Arc<Identity>,
     pub(super) labels: Option<String>,
     /// Sharding strategies of the program, by name.
     pub(super) strategies: CustomStrategies,
@@ -105,7 +108,7 @@ impl LocalJob {
         })?;
         let settled =
             settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Refuse).await?;
-        self.log_drift(&settled.1);
+        self.log_drift(&settled.drift);
         Ok(())
     }
 
@@ -228,7 +231,9 @@ impl JobLoop {
             }
         };
         let _ = answer.send(Ok(()));
-        let mut state = JobState::new(self.node.clock.now(), self.busy.clone());
+        let now = self.node.clock.now();
+        let attended_since = member.attended_since().map_or(now, |since| since.min(now));
+        let mut state = JobState::new(attended_since, self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
             self.ready.send_replace(false);
@@ -383,7 +388,8 @@ impl JobLoop {
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
-                state.runs.spawn(async move { run.catch_up(schedule, max_wait).await })
+                let until = state.attended_since.min(self.node.clock.now());
+                state.runs.spawn(async move { run.catch_up(schedule, until, max_wait).await })
             }
             WorkItem::Misfire(_) => {
                 if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
@@ -477,6 +483,7 @@ impl JobLoop {
         RunContext {
             registry: Arc::clone(&self.node.registry),
             clock: Arc::clone(&self.node.clock),
+            schedule_clock: Arc::clone(&self.node.schedule_clock),
             claims: member.claims().clone(),
             instance: member.id().clone(),
             job: Arc::clone(job),

@@ -19,6 +19,8 @@ use crate::{
 pub(super) struct JobState {
     /// Fires due after this instant are compensated if they did not run.
     pub(super) since: Timestamp,
+    /// Since when there has been an instance: this one, or others that were there when it joined. Fires due until then are caught up.
+    pub(super) attended_since: Timestamp,
     /// The catch-up of fires that came due while no instance was up is done.
     pub(super) is_caught_up: bool,
     pub(super) busy: BusyShards,
@@ -35,9 +37,10 @@ pub(super) struct JobState {
 }
 
 impl JobState {
-    pub(super) fn new(since: Timestamp, busy: BusyShards) -> Self {
+    pub(super) fn new(attended_since: Timestamp, busy: BusyShards) -> Self {
         Self {
-            since,
+            since: attended_since,
+            attended_since,
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),

@@ -33,6 +33,7 @@ on_every_backend! {
         disabled_job_stays_disabled_on_later_servers
         server_is_switched_per_job_and_removed_once_it_has_no_instance
         shard_status_disabled_precedes_all_others
+        enabling_stores_since_when_fires_are_to_run
         shut_down_job_has_no_instances_but_still_shows_its_shards;
     removal:
         job_with_instances_is_removed_only_by_force_and_completely

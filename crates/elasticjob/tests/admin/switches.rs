@@ -2,7 +2,7 @@
 
 use elasticjob::{
     admin::{ConfigUpdate, JobStatus, LedgerState, ShardStatus},
-    coordination::member::MemberEvent,
+    coordination::{floor::Floor, member::MemberEvent},
     job::{Fire, Job},
     testing::conformance::TestServer,
 };
@@ -104,6 +104,37 @@ pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn TestS
         admin.disable_shard(&settle, 2).await.unwrap_err(),
         AdminError::Invalid { .. }
     ));
+}
+
+pub(crate) async fn enabling_stores_since_when_fires_are_to_run(ground: &dyn TestServer) {
+    let fixture = Fixture::new(ground, "stored-floor").await;
+    let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
+    let node = fixture.rust(1, job(2)).await;
+    fixture.wait_assigned("settle").await;
+    node.member.leave().await;
+    let floor = async || {
+        let text = fixture.read(&tree.floor()).await.unwrap_or_else(|| "{}".to_owned());
+        Floor::read(text.as_bytes()).unwrap()
+    };
+
+    // No instance is there to see it.
+    admin.disable_shard(&settle, 1).await.unwrap();
+    assert_eq!(floor().await, Floor::default());
+    admin.enable_shard(&settle, 1).await.unwrap();
+    let of_shard = floor().await;
+    assert!(of_shard.since(1).is_some() && of_shard.since(0).is_none(), "{of_shard:?}");
+    admin.disable_server("10.0.0.1", None).await.unwrap();
+    admin.enable_server("10.0.0.1", None).await.unwrap();
+    let of_server = floor().await;
+    assert!(of_server.since(0) > of_shard.since(1), "its only server was disabled");
+    admin.disable(&settle).await.unwrap();
+    admin.enable(&settle).await.unwrap();
+
+    assert!(floor().await.job >= of_server.job);
+    fixture.write(&tree.floor(), "garbage").await;
+    admin.disable(&settle).await.unwrap();
+    admin.enable(&settle).await.unwrap();
+    assert_eq!(fixture.read(&tree.floor()).await.as_deref(), Some("garbage"), "never overwritten");
 }
 
 pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(

@@ -1,6 +1,7 @@
 //! Whole nodes whose handlers record their attempts and block until the test unblocks them.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -38,6 +39,8 @@ pub(crate) struct Attempt {
 pub(crate) struct TestHandler {
     attempts: Arc<Mutex<Vec<Attempt>>>,
     may_finish: Arc<watch::Sender<bool>>,
+    /// Shards that may finish although others may not.
+    may_finish_alone: Arc<watch::Sender<BTreeSet<u32>>>,
     is_failing: bool,
 }
 
@@ -47,6 +50,7 @@ impl TestHandler {
         Self {
             attempts: Arc::default(),
             may_finish: Arc::new(watch::Sender::new(true)),
+            may_finish_alone: Arc::default(),
             is_failing: false,
         }
     }
@@ -69,6 +73,11 @@ impl TestHandler {
 
     pub(crate) fn unblock(&self) {
         self.may_finish.send_replace(true);
+    }
+
+    /// Lets the attempts of one shard finish.
+    pub(crate) fn unblock_shard(&self, shard: u32) {
+        self.may_finish_alone.send_if_modified(|shards| shards.insert(shard));
     }
 
     pub(crate) fn attempts(&self) -> Vec<Attempt> {
@@ -102,8 +111,10 @@ impl TestHandler {
             attempts.len() - 1
         };
         let mut may_finish = self.may_finish.subscribe();
+        let mut may_finish_alone = self.may_finish_alone.subscribe();
         tokio::select! {
             _ = may_finish.wait_for(|may_finish| *may_finish) => {}
+            _ = may_finish_alone.wait_for(|shards| shards.contains(&shard.item)) => {}
             reason = shard.cancel().cancelled() => {
                 self.attempts.lock().unwrap()[index].cancelled = Some((reason, clock.now()));
                 return Err(Failure::new("cancelled"));

@@ -8,6 +8,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
+        floor::Floor,
         tree::ShardNode,
         trigger::{InstanceRequest, TriggerRequest},
     },
@@ -36,6 +37,12 @@ impl World {
 
     pub(super) async fn inject_fault(&mut self) {
         let now = self.time.monotonic();
+        if self.second_rng.percent(3) {
+            self.begin_rolling_restart();
+        }
+        if self.second_rng.percent(1) {
+            self.set_registry_clock();
+        }
         let Some((node, connection)) = self.random_running_node() else { return };
         let short = Duration::from_millis(self.rng.between(50, 4_000));
         let long = Duration::from_millis(self.rng.between(4_000, 16_000));
@@ -122,6 +129,40 @@ impl World {
             self.oracle.log(format_args!("n{node} is killed in the middle of a run"));
             connection.kill();
             self.remove_process(node);
+        }
+    }
+
+    /// The registry's leader changes to a server with another time, or the clocks of the registry and of all nodes are set ahead together.
+    fn set_registry_clock(&mut self) {
+        let hours = self.second_rng.pick(&[1, 24]);
+        let is_alone = self.second_rng.percent(50);
+        self.oracle.log(format_args!("the registry is {hours} h ahead, alone: {is_alone}"));
+        self.oracle.registry_clock_set();
+        self.registry_offset.store(hours * 3_600_000, Ordering::Relaxed);
+        for slot in self.slots.iter().filter(|_| !is_alone) {
+            slot.clock_offset.store(hours * 3_600_000, Ordering::Relaxed);
+        }
+        let span = Duration::from_millis(self.second_rng.between(2_000, 45_000));
+        self.schedule.add(self.time.monotonic() + span, Action::SetAllClocks);
+    }
+
+    /// A deployment: every node is replaced, one after the other. Each successor has joined before its predecessor stops, at another address.
+    fn begin_rolling_restart(&mut self) {
+        let running = self.running_slots();
+        let Some(free) = (0..self.slots.len()).find(|slot| self.slots[*slot].node.is_none()) else {
+            return;
+        };
+        self.oracle.log(format_args!("a rolling restart begins"));
+        let mut then = self.time.monotonic();
+        let mut successor = free;
+        for slot in running {
+            self.schedule.add(then, Action::Start { slot: successor });
+            then = then + Duration::from_millis(self.second_rng.between(16_000, 25_000));
+            if let Some(node) = self.slots[slot].node {
+                self.schedule.add(then, Action::Stop { node });
+            }
+            then = then + Duration::from_millis(self.second_rng.between(500, 8_000));
+            successor = slot;
         }
     }
 
@@ -252,6 +293,7 @@ impl World {
     }
 
     async fn configure(&self, plan: &Arc<Mutex<JobPlan>>, mut changed: JobPlan) {
+        changed.has_stored_floor &= !changed.job.disabled;
         changed.begin_phase(self.time.elapsed());
         let tree = tree_of(plan);
         let yaml = changed.job.to_yaml();
@@ -284,6 +326,15 @@ impl World {
             }
         }
         changed.job.disabled = false;
+        // Our console stores since when the job is enabled, Java's does not.
+        changed.has_stored_floor = self.second_rng.percent(50);
+        if changed.has_stored_floor {
+            let floor = self.observer.get(&tree.floor()).await.ok().flatten();
+            let enabled = Floor::of_job(self.time.at(self.time.elapsed()));
+            if let Ok(Some(op)) = Floor::store(&tree, floor.as_ref(), &enabled) {
+                changed.has_stored_floor = self.observer.multi(vec![op]).await.is_ok();
+            }
+        }
         self.configure(&plan, changed).await;
     }
 }

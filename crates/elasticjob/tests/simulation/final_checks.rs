@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
 
+use jiff::Timestamp;
+
 use super::{
     jobs::{JobPlan, Phase},
     oracle::Execution,
-    world::{World, lock, tree_of},
+    world::{Membership, World, lock, tree_of},
 };
 use elasticjob::{
     coordination::{
@@ -22,6 +24,8 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(3);
 const COMPENSATED_WITHIN: Duration = Duration::from_secs(25);
 /// How long a job must have had its configuration, and a node must have been a member, for a fire to be checked.
 const STABLE_FOR: Duration = Duration::from_secs(15);
+/// A change by an operator is seen by every instance after this long without a fault.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
 
 impl World {
     /// Checks that the cluster has settled and that no fire of the whole simulation vanished.
@@ -29,6 +33,7 @@ impl World {
         self.check_registry().await;
         self.check_last_fires();
         self.check_all_fires();
+        self.check_catch_up();
         self.check_final_triggers();
     }
 
@@ -212,9 +217,7 @@ impl World {
                     if next > until || !self.must_have_been_compensated(phase, due, next) {
                         continue;
                     }
-                    for shard in
-                        (0..phase.total).filter(|shard| !phase.stopped_shards.contains(shard))
-                    {
+                    for shard in (0..phase.total).filter(|shard| phase.can_run(*shard)) {
                         // While a run is stuck, no later fire of its shard can be compensated.
                         let job = plan.job.name.as_str();
                         let compensated_from = next.saturating_sub(COMPENSATED_WITHIN);
@@ -232,13 +235,74 @@ impl World {
         }
     }
 
-    /// Whether a node was a member all the time, and there was no fault for long enough before the next fire.
+    /// No fire of a time when its job or shard was disabled was caught up, if the enabling was stored or an instance saw it.
+    fn check_catch_up(&self) {
+        let mut violations = Vec::new();
+        for plan in &self.plans {
+            let plan = lock(plan);
+            let is_caught_up = |execution: &&Execution| {
+                execution.key.0 == plan.job.name.as_str() && execution.reason == RunReason::CatchUp
+            };
+            let caught_up: Vec<(usize, u32, Timestamp)> = {
+                let oracle = self.oracle.lock();
+                let executions = oracle.executions.iter().filter(is_caught_up);
+                executions
+                    .map(|execution| (execution.node, execution.key.1, execution.due_at))
+                    .collect()
+            };
+            for (node, shard, due_at) in caught_up {
+                let due = self.time.since_epoch(due_at).unsigned_abs();
+                // An instance may have seen a change before or after another one did, or by another clock.
+                let around = [due.saturating_sub(SEEN_WITHIN), due + SEEN_WITHIN];
+                let [Some(before), Some((at, phase))] =
+                    around.map(|at| plan.enabled_after(shard, at))
+                else {
+                    continue;
+                };
+                if before.0 == *at && (phase.has_stored_floor || self.was_seen(*at)) {
+                    violations.push(format!(
+                        "n{node} caught up {}/{shard} for the fire of {} s, when it was disabled",
+                        plan.job.name,
+                        due.as_secs()
+                    ));
+                }
+            }
+        }
+        for violation in violations {
+            self.oracle.report_violation(format_args!("{violation}"));
+        }
+    }
+
+    /// Whether a node was a member when something changed at `at`, and stayed one without any fault until it must have seen that.
+    fn was_seen(&self, at: Duration) -> bool {
+        let until = at + SEEN_WITHIN;
+        let is_undisturbed = {
+            let oracle = self.oracle.lock();
+            let now = oracle.undisturbed_since.map(|since| (since, Duration::MAX));
+            let mut periods = oracle.undisturbed_periods.iter().copied().chain(now);
+            periods.any(|(since, end)| since <= at && end >= until)
+        };
+        is_undisturbed
+            && self.memberships.iter().any(|membership| {
+                membership.from + STABLE_FOR <= at
+                    && membership.until.is_none_or(|end| end >= until)
+            })
+    }
+
+    /// Whether there was a member all the time, and there was no fault for long enough before the next fire. A member may hand over to one that
+    /// joined early enough.
     fn must_have_been_compensated(&self, phase: &Phase, due: Duration, next: Duration) -> bool {
-        let has_member = self.memberships.iter().any(|membership| {
-            membership.from + STABLE_FOR <= due
-                && membership.until.is_none_or(|until| until >= next)
-                && !phase.disabled_servers.contains(&membership.slot)
-        });
+        let enabled = |member: &&Membership| !phase.disabled_servers.contains(&member.slot);
+        let mut members: Vec<&Membership> = self.memberships.iter().filter(enabled).collect();
+        members.sort_by_key(|member| member.from);
+        // Until when there was a member.
+        let mut until = due;
+        for member in members {
+            if member.from + STABLE_FOR <= until {
+                until = until.max(member.until.unwrap_or(Duration::MAX));
+            }
+        }
+        let has_member = until >= next;
         let oracle = self.oracle.lock();
         let now = oracle.undisturbed_since.map(|since| (since, Duration::MAX));
         let is_undisturbed =

@@ -33,6 +33,8 @@ pub(super) struct JobPlan {
     pub(super) disabled_shards: BTreeSet<u32>,
     /// Shards whose page was overwritten and not reset yet.
     pub(super) unreadable_shards: BTreeSet<u32>,
+    /// The present configuration began with an enabling by our console, which stores since when.
+    pub(super) has_stored_floor: bool,
     /// Every configuration the job has had, with the time from which it applied.
     pub(super) phases: Vec<(Duration, Phase)>,
 }
@@ -44,9 +46,18 @@ pub(super) struct Phase {
     pub(super) every: u64,
     pub(super) total: u32,
     pub(super) misfire: Misfire,
-    /// Shards that are disabled, or whose page is unreadable.
-    pub(super) stopped_shards: BTreeSet<u32>,
+    pub(super) disabled_shards: BTreeSet<u32>,
+    pub(super) unreadable_shards: BTreeSet<u32>,
     pub(super) disabled_servers: BTreeSet<usize>,
+    /// The phase began with an enabling by our console, which stores since when.
+    pub(super) has_stored_floor: bool,
+}
+
+impl Phase {
+    /// Neither disabled nor stopped by an unreadable page.
+    pub(super) fn can_run(&self, shard: u32) -> bool {
+        !self.disabled_shards.contains(&shard) && !self.unreadable_shards.contains(&shard)
+    }
 }
 
 /// A cron expression whose fires are `every` seconds apart.
@@ -55,7 +66,7 @@ pub(super) fn cron(every: u64) -> String {
 }
 
 impl JobPlan {
-    pub(super) fn random(number: usize, rng: &Rng) -> Self {
+    pub(super) fn random(number: usize, rng: &Rng, second_rng: &Rng) -> Self {
         let every = rng.pick(&[5, 10, 15, 30, 30, 60]);
         let mut shards = rng.between(1, 5) as u32;
         let strategy = rng.pick(&[
@@ -91,6 +102,9 @@ impl JobPlan {
         if rng.percent(20) {
             job = job.catch_up(CatchUp::Last);
         }
+        if second_rng.percent(20) {
+            job = job.catch_up(CatchUp::All { window: Duration::from_mins(10) });
+        }
         if rng.percent(20) {
             job = job.retry(Retry::attempts(2));
         }
@@ -101,6 +115,7 @@ impl JobPlan {
             disabled_servers: BTreeSet::new(),
             disabled_shards: BTreeSet::new(),
             unreadable_shards: BTreeSet::new(),
+            has_stored_floor: false,
             phases: Vec::new(),
         };
         plan.begin_phase(Duration::ZERO);
@@ -114,10 +129,22 @@ impl JobPlan {
             every: self.every,
             total: self.job.shards.get(),
             misfire: self.job.misfire,
-            stopped_shards: &self.disabled_shards | &self.unreadable_shards,
+            disabled_shards: self.disabled_shards.clone(),
+            unreadable_shards: self.unreadable_shards.clone(),
             disabled_servers: self.disabled_servers.clone(),
+            has_stored_floor: self.has_stored_floor,
         };
         self.phases.push((now, phase));
+    }
+
+    /// If the job or the shard was disabled at this time, the phase in which both were enabled again, and when that began.
+    pub(super) fn enabled_after(&self, shard: u32, at: Duration) -> Option<&(Duration, Phase)> {
+        let is_on = |phase: &Phase| phase.is_enabled && !phase.disabled_shards.contains(&shard);
+        let present = self.phases.iter().rposition(|(from, _)| *from <= at)?;
+        if is_on(&self.phases[present].1) {
+            return None;
+        }
+        self.phases[present..].iter().find(|(_, phase)| is_on(phase))
     }
 
     /// The strategy assigns the single shard to another server for each run.
@@ -138,6 +165,7 @@ impl JobPlan {
                 && !self.job.disabled,
             is_rotating: self.is_rotating(),
             has_java: self.has_java,
+            is_unmonitored: self.job.monitor == Monitor::Nothing && self.every == 60,
         }
     }
 }
@@ -150,6 +178,8 @@ pub(super) struct HandlerContext {
     pub(super) clock: ProcessClock,
     pub(super) rng: Arc<Rng>,
     pub(super) plan: Arc<Mutex<JobPlan>>,
+    /// For what was added after seeds were named.
+    pub(super) second_rng: Arc<Rng>,
     /// Set when the fault phase has ended: from then on every handler is fast and succeeds.
     pub(super) is_fault_free: Arc<AtomicBool>,
     /// Runs that end now do not end before the fault phase does.
@@ -189,6 +219,11 @@ impl HandlerContext {
             50..75 => self.rng.between(300, 3_000),
             _ => self.rng.between(3_000, 12_000),
         };
+        // Longer than a claim waits. Only a job that shows no `running` node loses the shard to another owner meanwhile.
+        let is_long = self.second_rng.percent(5)
+            && !self.is_fault_free.load(Ordering::Relaxed)
+            && policies.is_unmonitored;
+        let duration = if is_long { self.second_rng.between(35_000, 50_000) } else { duration };
         let cancel_delay = self.rng.percent(30).then(|| self.rng.between(100, 4_000));
         let fails = self.rng.percent(8) && !self.is_fault_free.load(Ordering::Relaxed);
         let mut until = self.clock.monotonic() + Duration::from_millis(duration);

@@ -32,8 +32,8 @@ pub(super) const FAILOVER_WITHIN: Duration = Duration::from_secs(30);
 const CANCELLED_WITHIN: Duration = Duration::from_secs(3);
 /// How long after its end a shard may still be held for the other shards of its run, while there is no fault.
 const RELEASED_WITHIN: Duration = Duration::from_secs(2);
-/// A run whose fire is due later than this after its end was started by a clock that was ahead.
-const MAX_EARLY: Duration = Duration::from_secs(65);
+/// A run whose fire is due later than this was started by a clock that was ahead.
+const MAX_EARLY: Duration = Duration::from_secs(5);
 
 pub(super) struct Oracle {
     time: TrueTime,
@@ -57,6 +57,8 @@ pub(super) struct Inner {
     resharding: BTreeMap<(String, String), Option<SessionId>>,
     /// Shards that Java instances are running.
     java_running: BTreeSet<ShardKey>,
+    /// The registry's clock was wrong, so that fires may have been started early.
+    was_registry_clock_wrong: bool,
     pub(super) requests: u64,
     /// Since when there is no fault.
     pub(super) undisturbed_since: Option<Duration>,
@@ -106,6 +108,8 @@ pub(super) struct JobPolicies {
     pub(super) has_failover: bool,
     pub(super) is_rotating: bool,
     pub(super) has_java: bool,
+    /// Nothing shows what runs, and runs may take long.
+    pub(super) is_unmonitored: bool,
 }
 
 impl Oracle {
@@ -242,6 +246,10 @@ impl Oracle {
         }
     }
 
+    pub(super) fn registry_clock_set(&self) {
+        self.lock().was_registry_clock_wrong = true;
+    }
+
     pub(super) fn java_started(&self, id: &InstanceId, key: &ShardKey) {
         self.log(format_args!("{id} starts {}/{}", key.0, key.1));
         let mut inner = self.lock();
@@ -303,7 +311,14 @@ impl Oracle {
         // The session in which the shard was claimed, which may differ from the process's present session.
         let claimed_by = inner.sessions.get(shard.task.instance.as_str()).copied();
         let session = claimed_by.unwrap_or_else(|| connection.session_id());
-        let violations = inner.check_start(now, connection, session, shard, policies, &name);
+        let mut violations = inner.check_start(now, connection, session, shard, policies, &name);
+        // A clock that is wrong alone starts nothing early.
+        if shard.run.is_scheduled()
+            && shard.due_at > self.time.at(now + MAX_EARLY)
+            && !inner.was_registry_clock_wrong
+        {
+            violations.push(format!("n{node} starts {name}: it is not due yet"));
+        }
         let execution = Execution {
             node,
             key,

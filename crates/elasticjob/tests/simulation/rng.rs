@@ -13,6 +13,11 @@ impl Rng {
         Self(Mutex::new(seed))
     }
 
+    /// A second generator for the same seed. What draws from it changes none of the numbers of the first one, so known seeds keep their faults.
+    pub(super) fn second(seed: u64) -> Self {
+        Self::new(seed ^ 0x5851_f42d_4c95_7f2d)
+    }
+
     /// A new generator whose numbers do not depend on how often this one is used from now on.
     pub(super) fn fork(&self) -> Self {
         Self::new(self.next())

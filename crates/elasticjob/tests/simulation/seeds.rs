@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 14] = [
+const FLAWS: [Flaw; 15] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -65,6 +65,7 @@ const FLAWS: [Flaw; 14] = [
     Flaw::ReleaseTogether,
     Flaw::NoServerRepair,
     Flaw::LeaveLate,
+    Flaw::IgnoreFloor,
 ];
 
 /// The flaw that `FLAW` names.

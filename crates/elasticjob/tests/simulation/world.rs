@@ -18,7 +18,7 @@ use super::{
     leaving::{self, LeftJob},
     network::{Connection, FaultRates, SimulatedRegistry},
     oracle::Oracle,
-    process::{Process, ProcessClock, ProcessState, TrueTime},
+    process::{Process, ProcessClock, ProcessState, RegistryClock, TrueTime},
     rng::Rng,
     schedule::{Action, Schedule},
 };
@@ -48,8 +48,12 @@ pub(super) struct World {
     pub(super) foreign_rng: Rng,
     has_further_faults: bool,
     pub(super) leaving_rng: Rng,
+    /// For faults that were added after seeds were named.
+    pub(super) second_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
+    /// Milliseconds by which the registry's clock is ahead.
+    pub(super) registry_offset: Arc<AtomicI64>,
     /// Reads and writes as a console does.
     pub(super) observer: Arc<MemoryRegistry>,
     pub(super) schedule: Schedule,
@@ -102,13 +106,6 @@ pub(super) struct Slot {
     pub(super) clock_offset: Arc<AtomicI64>,
 }
 
-impl Slot {
-    /// Whether the clock is so wrong that fires run early or late.
-    fn is_clock_wrong(&self) -> bool {
-        self.clock_offset.load(Ordering::Relaxed).unsigned_abs() > 3_000
-    }
-}
-
 /// The end of something that a node does: with its result, or whether the stop was in time.
 pub(super) enum NodeEvent {
     Started(usize, Result<RunningNode, NodeError>),
@@ -120,10 +117,12 @@ pub(super) enum NodeEvent {
 
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
-        let rng = Rng::new(seed);
+        let (rng, second_rng) = (Rng::new(seed), Rng::second(seed));
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
-        let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION_TIMEOUT);
+        let registry_offset = Arc::new(AtomicI64::new(0));
+        let registry_clock = RegistryClock { time, offset: Arc::clone(&registry_offset) };
+        let server = MemoryServer::new(Arc::new(registry_clock)).session_timeout(SESSION_TIMEOUT);
         let namespace = NAMESPACE.parse().expect("valid namespace");
         let observer =
             server.join(namespace).await.expect("the memory registry is always available");
@@ -142,7 +141,7 @@ impl World {
         let jobs = rng.between(1, 3) as usize;
         let has_java = rng.percent(20);
         let plans = (0..jobs).map(|number| {
-            let mut plan = JobPlan::random(number, &rng);
+            let mut plan = JobPlan::random(number, &rng, &second_rng);
             plan.has_java = has_java && number == 0 && plan.is_for_java();
             Arc::new(Mutex::new(plan))
         });
@@ -165,6 +164,7 @@ impl World {
         Self {
             time,
             server,
+            registry_offset,
             observer,
             schedule: Schedule::default(),
             oracle: Arc::new(Oracle::new(time)),
@@ -183,6 +183,7 @@ impl World {
             has_further_faults: seed % 2 == 1,
             leaving_rng: leaving::rng_of(seed),
             rng,
+            second_rng,
         }
     }
 
@@ -248,7 +249,8 @@ impl World {
 
     fn is_disturbed(&self) -> bool {
         self.connections.values().any(|connection| connection.is_disturbed())
-            || self.slots.iter().any(|slot| slot.transition.is_some() || slot.is_clock_wrong())
+            || self.slots.iter().any(|slot| slot.transition.is_some())
+            || self.registry_offset.load(Ordering::Relaxed) != 0
     }
 
     async fn perform(&mut self, action: Action) {
@@ -286,6 +288,10 @@ impl World {
             Action::SetClock { slot } => {
                 self.oracle.log(format_args!("the clock of slot {slot} is right"));
                 self.slots[slot].clock_offset.store(0, Ordering::Relaxed);
+            }
+            Action::SetAllClocks => {
+                self.oracle.log(format_args!("all clocks are right"));
+                self.set_all_clocks();
             }
             Action::Start { slot } => self.start(slot).await,
             Action::Stop { node } => {
@@ -411,6 +417,13 @@ impl World {
         }
         let namespace = NAMESPACE.parse().expect("valid namespace");
         let Ok(inner) = self.server.join(namespace).await else { return };
+        if self.second_rng.percent(5) && !self.is_fault_free.load(Ordering::Relaxed) {
+            let hours = self.second_rng.pick(&[1, 24, -1]);
+            self.oracle.log(format_args!("slot {slot} starts with its clock {hours} h ahead"));
+            self.slots[slot].clock_offset.store(hours * 3_600_000, Ordering::Relaxed);
+            let right_after = Duration::from_millis(self.second_rng.between(1_000, 40_000));
+            self.schedule.add(self.time.monotonic() + right_after, Action::SetClock { slot });
+        }
         let slot_state = &mut self.slots[slot];
         let node = slot_state.incarnations * 10 + slot;
         slot_state.incarnations += 1;
@@ -437,6 +450,7 @@ impl World {
         }
         self.connections.insert(node, Arc::clone(&connection));
         let rng = Arc::new(self.rng.fork());
+        let second_rng = Arc::new(self.second_rng.fork());
         let mut builder = Node::on(Arc::new(registry))
             .address(Ipv4Addr::new(10, 0, 0, slot as u8 + 1))
             .clock(Arc::new(clock.clone()))
@@ -449,6 +463,7 @@ impl World {
             connection: Arc::clone(&connection),
             clock: clock.clone(),
             rng: Arc::clone(&rng),
+            second_rng: Arc::clone(&second_rng),
             plan: Arc::clone(plan),
             is_fault_free: Arc::clone(&self.is_fault_free),
             sticks: Arc::default(),
@@ -486,6 +501,13 @@ impl World {
         self.end_membership(node);
     }
 
+    fn set_all_clocks(&self) {
+        self.registry_offset.store(0, Ordering::Relaxed);
+        for slot in &self.slots {
+            slot.clock_offset.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Ends the fault phase: repairs every fault and gives the cluster time to settle.
     async fn end_faults(&mut self) {
         self.oracle.log(format_args!("no more faults"));
@@ -497,9 +519,7 @@ impl World {
             connection.heal();
             connection.thaw();
         }
-        for slot in &self.slots {
-            slot.clock_offset.store(0, Ordering::Relaxed);
-        }
+        self.set_all_clocks();
         for number in 0..self.plans.len() {
             self.reset_shards(number).await;
             self.enable(number).await;

@@ -72,10 +72,9 @@ enum Background {
 }
 
 impl Actor {
-    /// `leftover_marks` are misfire marks that were there before any instance was.
     pub(super) fn new(
         mirror: Mirror,
-        leftover_marks: BTreeSet<u32>,
+        claims: ShardClaims,
         inbox: mpsc::Receiver<Box<Command>>,
         resharding: Arc<AtomicBool>,
     ) -> Self {
@@ -85,7 +84,7 @@ impl Actor {
         Self {
             states: context.session.states(),
             busy_changes: context.busy.changes(),
-            claims: ShardClaims::new(mirror.job(), leftover_marks),
+            claims,
             mirror,
             leadership: Leadership::default(),
             recovery: Recovery::default(),

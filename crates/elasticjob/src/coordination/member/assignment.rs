@@ -45,8 +45,7 @@ impl Assignment<'_> {
     }
 
     pub(super) fn has_java_members(&self) -> bool {
-        let mut ids = self.view.instances.keys().filter_map(|id| id.parse::<InstanceId>().ok());
-        ids.any(|id| id.is_java())
+        has_java_members(self.view)
     }
 
     /// Whether the owners are certain: no assignment is going on or requested, and every shard has an owner.
@@ -141,6 +140,12 @@ impl Assignment<'_> {
         let own = ids.iter().position(|id| server_of(id) == self.own_id.server())?;
         Some(server_of(&ids[(own + 1) % ids.len()]).to_owned())
     }
+}
+
+/// Whether a Java instance is a member of the job.
+pub(super) fn has_java_members(view: &View) -> bool {
+    let mut ids = view.instances.keys().filter_map(|id| id.parse::<InstanceId>().ok());
+    ids.any(|id| id.is_java())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::{
     actor::Actor,
     busy_shards::{BusyGuard, BusyShards},
     claim_status::ClaimStatus,
+    claims::ShardClaims,
     join::{JoinError, JoinRequest, Joined, join},
 };
 use crate::{
@@ -206,6 +207,7 @@ pub struct Member {
     news: queue::UnboundedReceiver<MemberEvent>,
     id: InstanceId,
     job: Arc<Job>,
+    attended_since: Option<Timestamp>,
     drift: Vec<Difference>,
     // Dropping them ends the actor.
     _tasks: Tasks,
@@ -226,9 +228,11 @@ impl Member {
         let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, drift } = join(resources, joining, events).await?;
+        let Joined { mirror, leftover_marks, floor, attended_since, drift } =
+            join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
-        let actor = Actor::new(mirror, leftover_marks, inbox, Arc::clone(&resharding));
+        let claims = ShardClaims::new(&job, leftover_marks, floor);
+        let actor = Actor::new(mirror, claims, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
         Ok(Self {
@@ -236,6 +240,7 @@ impl Member {
             news,
             id,
             job,
+            attended_since,
             drift,
             _tasks: tasks,
         })
@@ -248,6 +253,11 @@ impl Member {
     /// The configuration that applied when we joined.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
+    }
+
+    /// Since when there has been an instance, if there was one when we joined: what was due since then was to run.
+    pub fn attended_since(&self) -> Option<Timestamp> {
+        self.attended_since
     }
 
     /// How the program's configuration differed from it.
@@ -322,7 +332,8 @@ impl ClaimHandle {
         self.ask(|reply| Command::ReleaseEarly { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Our shards, each with the last fire that was started by its schedule, if any.
+    /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
+    /// `None` for a shard that never ran.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }

@@ -7,16 +7,20 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_channel::mpsc as queue;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    assignment::has_java_members,
     context::Context,
     handle::{MemberEvent, MemberResources},
     mirror::Mirror,
 };
 use crate::{
     coordination::{
+        floor::Floor,
         server_status::{StoredStatus, stored_data},
         tree::JobTree,
+        view::CachedNode,
     },
     job::{
         ConfigDecision, Conflict, Difference, Handler, Instance, InstanceId, Job, JobName,
@@ -24,6 +28,7 @@ use crate::{
     },
     registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId, ensure_path},
     runtime::Clock,
+    schedule::Zone,
 };
 
 /// Why an instance could not join.
@@ -83,6 +88,10 @@ pub(super) struct Joined {
     pub(super) mirror: Mirror,
     /// Misfire marks that were there before any instance was.
     pub(super) leftover_marks: BTreeSet<u32>,
+    /// Since when the job and its shards are enabled, as far as that is stored.
+    pub(super) floor: Floor,
+    /// Since when there has been an instance, if there was one when this one joined.
+    pub(super) attended_since: Option<Timestamp>,
     /// How the program's configuration differs from the one that applies.
     pub(super) drift: Vec<Difference>,
 }
@@ -107,15 +116,18 @@ pub(super) async fn join(
     })?;
     // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
     let session = registry.session();
-    let (job, drift) = match author {
+    let Settled { job, drift, is_schedule_new } = match author {
         JobSource::Program => {
             settle_configuration(&*registry, &tree, &local, &handler, IfAbsent::Store).await?
         }
-        JobSource::Registry => {
-            (stored_configuration(&*registry, &tree, &name, &handler).await?, Vec::new())
-        }
+        JobSource::Registry => Settled {
+            job: stored_configuration(&*registry, &tree, &name, &handler).await?,
+            drift: Vec::new(),
+            is_schedule_new: false,
+        },
     };
     ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
+    let floor = stored_floor(&*registry, &tree, &name).await.map_err(outage)?;
     let watch = registry.watch(tree.root()).await.map_err(outage)?;
     let context = Context {
         registry,
@@ -131,17 +143,64 @@ pub(super) async fn join(
     };
     let mut mirror = Mirror::new(context, watch, job);
     let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
-    Ok(Joined { mirror, leftover_marks, drift })
+    let attended_since = attended_since(&mirror, &floor).filter(|_| !is_schedule_new);
+    Ok(Joined { mirror, leftover_marks, floor, attended_since, drift })
 }
 
-/// Decides which configuration applies, and stores ours if it does. Returns that configuration, and how the program's differs from it.
+/// Since when there has been an instance that was to run what was due, by our clock; `None` if we are the first. What a Java instance did is
+/// unknown, and fires of a schedule were not due before it was stored.
+fn attended_since(mirror: &Mirror, floor: &Floor) -> Option<Timestamp> {
+    if has_java_members(mirror.view()) {
+        return None;
+    }
+    let joined_at = |id: &String| {
+        let document = mirror.view().instances.get(id).and_then(CachedNode::document)?;
+        Some(document.written_at_ms)
+    };
+    let own_id = mirror.own_id().to_string();
+    // Both by the registry's clock, which may differ from ours.
+    let others = mirror.view().instances.keys().filter(|id| **id != own_id);
+    let attended = joined_at(&own_id)?.checked_sub(others.filter_map(joined_at).min()?)?;
+    let now = mirror.context().clock.now();
+    let since = now.saturating_sub(SignedDuration::from_millis(attended)).unwrap_or(Timestamp::MIN);
+    Some(floor.schedule.map_or(since, |schedule| since.max(schedule)))
+}
+
+/// Since when the job and its shards are enabled. One that cannot be read counts as none: it only ever prevents runs.
+async fn stored_floor(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    name: &JobName,
+) -> Result<Floor, Error> {
+    let node = match registry.get(&tree.floor()).await {
+        Err(Error::NotAuthorised { .. }) | Ok(None) => return Ok(Floor::default()),
+        node => node?,
+    };
+    let floor = node.as_ref().map(Floor::of_node).transpose().unwrap_or_else(|error| {
+        tracing::warn!(job = %name, %error, "floor is unreadable");
+        None
+    });
+    Ok(floor.unwrap_or_default())
+}
+
+/// The configuration that applies.
+#[derive(Debug)]
+pub struct Settled {
+    pub job: Job,
+    /// How the program's configuration differs from it.
+    pub drift: Vec<Difference>,
+    /// We have stored a schedule that differs from the one before.
+    pub is_schedule_new: bool,
+}
+
+/// Decides which configuration applies, and stores ours if it does.
 pub async fn settle_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
     local: &Job,
     handler: &Handler,
     if_absent: IfAbsent,
-) -> Result<(Job, Vec<Difference>), JoinError> {
+) -> Result<Settled, JoinError> {
     let name = &local.name;
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
     for _ in 0..TRIES {
@@ -153,6 +212,7 @@ pub async fn settle_configuration(
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
         handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
+        let schedule = stored.as_ref().map(|stored| stored.schedule(&Zone::utc()));
         let settled = resolve_config(local.clone(), stored);
         let Some(job) = settled.to_store() else {
             let drift = if let ConfigDecision::Keep { drift, .. } = &settled {
@@ -160,7 +220,7 @@ pub async fn settle_configuration(
             } else {
                 vec![]
             };
-            return Ok((settled.job().clone(), drift));
+            return Ok(Settled { job: settled.job().clone(), drift, is_schedule_new: false });
         };
         let class = handler.root_data().to_owned();
         let root_op = match &root {
@@ -181,7 +241,11 @@ pub async fn settle_configuration(
             },
         };
         match registry.multi(vec![root_op, config_op]).await {
-            Ok(_) => return Ok((settled.job().clone(), vec![])),
+            Ok(_) => {
+                let job = settled.job().clone();
+                let is_schedule_new = schedule != Some(job.schedule(&Zone::utc()));
+                return Ok(Settled { job, drift: vec![], is_schedule_new });
+            }
             // Another program was faster: read again, decide again.
             Err(Error::Operation { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
@@ -227,7 +291,7 @@ pub async fn undo_join(
 }
 
 /// Whether another program was faster; any other refusal would be repeated.
-fn is_race(error: &Error) -> bool {
+pub(super) fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 

@@ -37,6 +37,8 @@ use crate::{
 pub(super) struct WaitingClaim {
     pub(super) request: ClaimRequest,
     pub(super) until: Monotonic,
+    /// How often it was tried while another instance ran its shards.
+    pub(super) tries: u32,
     pub(super) reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
 }
 
@@ -115,7 +117,11 @@ impl ShardClaims {
             Ok(Progress::Claimed(claim)) => Ok(*claim),
             Ok(Progress::Refused(error)) => Err(error),
             Ok(Progress::Wait(error)) if is_late => Err(error),
-            Ok(Progress::Wait(_)) => return self.waiting.push(waiting),
+            Ok(Progress::Wait(error)) => {
+                let is_held = matches!(error, ClaimError::HeldElsewhere { .. });
+                let tries = if is_held { waiting.tries.saturating_add(1) } else { 0 };
+                return self.waiting.push(WaitingClaim { tries, ..waiting });
+            }
             Err(error) => Err(error.into()),
         };
         let _ = waiting.reply.send(answer);
@@ -229,7 +235,8 @@ impl ShardClaims {
             choice.unavailable.insert(shard);
             choice.held_elsewhere = Some((shard, holder));
         } else {
-            choice.candidates.push(candidate);
+            let page = candidate.page.corrected(now);
+            choice.candidates.push(ClaimCandidate { page, ..candidate });
         }
         Ok(())
     }
@@ -357,7 +364,13 @@ impl ShardClaims {
             ClaimScope::Scheduled => !has_started,
             ClaimScope::Triggered(shards) => !has_started && shards.contains(candidate.shard),
             // A shard that never ran has nothing to catch up on.
-            ClaimScope::CatchUp => !has_started && seen.page.due_at.is_some(),
+            ClaimScope::CatchUp => {
+                !has_started
+                    && seen.page.due_at.is_some()
+                    && self.missed.is_ledger_complete(due_at)
+                    && (self.missed.should_have_run(candidate.shard, due_at)
+                        || flaws.has(Flaw::IgnoreFloor))
+            }
             ClaimScope::Misfired { since } => {
                 let shard = candidate.shard;
                 let assignment = mirror.assignment();
@@ -365,7 +378,8 @@ impl ShardClaims {
                 let is_known_missed = request.fire.run.is_scheduled()
                     && due_at > *since
                     && self.missed.should_have_run(shard, due_at)
-                    && (!assignment.has_java_members() || self.missed.ran_here(shard, due_at));
+                    && (self.missed.is_ledger_complete(due_at)
+                        || self.missed.ran_here(shard, due_at));
                 // A mark does not say which fire was missed. Once the last fire has started, no earlier one is missed: the instance
                 // that left the mark did not know of that run yet.
                 !has_started && (is_known_missed || self.has_misfire_mark(&assignment, shard))
@@ -458,6 +472,7 @@ mod tests {
     use super::*;
     use crate::{
         coordination::{
+            floor::Floor,
             ledger::VersionedPage,
             member::claims::unresolved_claims::UnresolvedClaims,
             member::test_view::{OTHER, TestView, US},
@@ -477,7 +492,7 @@ mod tests {
     #[test]
     fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
         let test = || TestView::new(1, &[US]).owners(&[US]);
-        let claims = ShardClaims::new(&test().job, BTreeSet::new());
+        let claims = ShardClaims::new(&test().job, BTreeSet::new(), Floor::default());
         assert_eq!(progress(&claims, &test(), &ClaimScope::Scheduled), None);
 
         let assigning = test().with(JobTree::processing, "");
@@ -491,7 +506,7 @@ mod tests {
     #[test]
     fn claim_waits_until_an_earlier_one_is_resolved() {
         let test = TestView::new(1, &[US]).owners(&[US]);
-        let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
+        let mut claims = ShardClaims::new(&test.job, BTreeSet::new(), Floor::default());
         claims.unresolved =
             UnresolvedClaims::of([ClaimCandidate::new(0, VersionedPage::default())]);
 
@@ -501,7 +516,7 @@ mod tests {
     #[test]
     fn only_a_trigger_waits_for_shards_of_absent_owners() {
         let test = TestView::new(1, &[US]).owners(&[OTHER]);
-        let claims = ShardClaims::new(&test.job, BTreeSet::new());
+        let claims = ShardClaims::new(&test.job, BTreeSet::new(), Floor::default());
 
         assert_eq!(progress(&claims, &test, &ClaimScope::Scheduled), None);
         assert_eq!(

@@ -1,7 +1,7 @@
-//! Which fires of which shards should have run, as far as this instance can tell. Pure.
+//! Which fires of which shards should have run, as far as this instance can tell.
 //!
 //! A fire that no instance started was missed, unless it was not to run: the job or the shard was disabled, no server was enabled, or the
-//! shard did not exist.
+//! shard did not exist. While a Java instance is a member, and for that time afterwards, the ledger does not show what ran.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,19 +11,27 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    coordination::{sharding::available_instances, view::View},
+    coordination::{
+        floor::Floor,
+        member::{assignment::has_java_members, join::is_race, mirror::Mirror},
+        sharding::available_instances,
+        view::View,
+    },
     job::Job,
+    registry::{Error, ExpectedVersion, Op},
+    schedule::{Schedule, Zone},
 };
 
 #[derive(Debug)]
 pub(super) struct MissedFires {
     total: u32,
     disabled: BTreeSet<u32>,
-    /// When shards were enabled or added; earlier fires were not to run.
-    enabled_since: BTreeMap<u32, Timestamp>,
     is_open: bool,
-    /// When the job and at least one server were enabled; earlier fires were not to run.
-    open_since: Option<Timestamp>,
+    schedule: Option<Schedule>,
+    has_java: bool,
+    /// When the job and at least one server were enabled, and when shards were enabled or added; earlier fires were not to run.
+    floor: Floor,
+    is_floor_stored: bool,
     /// The span of our last run of each shard, by our clock, with a claim that every instance could see and that was not lost.
     own_runs: BTreeMap<u32, RangeInclusive<Timestamp>>,
     /// Misfire marks that were there before any instance was: no owner waits for those fires.
@@ -31,14 +39,16 @@ pub(super) struct MissedFires {
 }
 
 impl MissedFires {
-    /// An instance that joins knows nothing of the time before; its owner knows since when it tries to be a member.
-    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>) -> Self {
+    /// Of the time before it joined an instance knows only the stored `floor`; its owner knows since when it tries to be a member.
+    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>, floor: Floor) -> Self {
         Self {
             total: job.shards.get(),
             disabled: BTreeSet::new(),
-            enabled_since: BTreeMap::new(),
             is_open: true,
-            open_since: None,
+            schedule: job.schedule(&Zone::utc()),
+            has_java: false,
+            floor,
+            is_floor_stored: true,
             own_runs: BTreeMap::new(),
             leftover_marks,
         }
@@ -49,34 +59,96 @@ impl MissedFires {
             return;
         }
         // The clock may have been set back since.
-        for since in self.enabled_since.values_mut().chain(&mut self.open_since) {
-            *since = (*since).min(now);
-        }
+        self.floor.limit(now);
+        let mut changed = Floor::default();
         let disabled: BTreeSet<u32> = view
             .shards
             .iter()
             .filter(|(_, shard)| shard.disabled)
             .map(|(shard, _)| *shard)
             .collect();
-        for shard in self.disabled.difference(&disabled) {
-            self.enabled_since.insert(*shard, now);
-        }
+        changed.shards.extend(self.disabled.difference(&disabled).map(|shard| (*shard, now)));
         self.disabled = disabled;
         let total = job.shards.get();
-        self.enabled_since.extend((self.total..total).map(|shard| (shard, now)));
+        changed.shards.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
         if let Some(candidates) = available_instances(view) {
             let is_open = !job.disabled && !candidates.is_empty();
             if is_open && !self.is_open {
-                self.open_since = Some(now);
+                changed.job = Some(now);
             }
             self.is_open = is_open;
+        }
+        let schedule = job.schedule(&Zone::utc());
+        if schedule != self.schedule {
+            changed.schedule = Some(now);
+            self.schedule = schedule;
+        }
+        let has_java = has_java_members(view);
+        if self.has_java && !has_java {
+            changed.java = Some(now);
+        }
+        self.has_java = has_java;
+        if changed != Floor::default() {
+            self.floor.merge(&changed);
+            self.is_floor_stored = false;
         }
     }
 
     pub(super) fn should_have_run(&self, shard: u32, due_at: Timestamp) -> bool {
-        self.open_since.is_none_or(|since| due_at > since)
-            && self.enabled_since.get(&shard).is_none_or(|since| due_at > *since)
+        self.floor.since(shard).is_none_or(|since| due_at > since)
+    }
+
+    /// Whether a fire that is in no page was missed: Java writes none, and no Java instance has been there since the fire was due.
+    pub(super) fn is_ledger_complete(&self, due_at: Timestamp) -> bool {
+        !self.has_java && self.floor.java.is_none_or(|left| due_at > left)
+    }
+
+    /// Since when missed fires of this shard are known.
+    pub(super) fn since(&self, shard: u32) -> Option<Timestamp> {
+        self.floor.since(shard).max(self.floor.java)
+    }
+
+    /// Stores since when the job and its shards are enabled, so that an instance that starts later knows it.
+    pub(super) async fn store_floor(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        if self.is_floor_stored || mirror.view().config.is_none() {
+            return Ok(());
+        }
+        match self.try_store_floor(mirror).await {
+            Ok(is_stored) => self.is_floor_stored = is_stored,
+            Err(error)
+                if error.is_outage() || matches!(error, Error::SessionExpired | Error::Closed) =>
+            {
+                return Err(error);
+            }
+            // It would be refused again, and a missing floor prevents no run.
+            Err(error) => {
+                self.is_floor_stored = true;
+                tracing::warn!(job = %mirror.job().name, %error, "since when the job is enabled cannot be stored");
+            }
+        }
+        Ok(())
+    }
+
+    /// `false` if another instance was faster.
+    async fn try_store_floor(&self, mirror: &Mirror) -> Result<bool, Error> {
+        let tree = mirror.tree();
+        let stored = mirror.context().registry.get(&tree.floor()).await?;
+        let op = match Floor::store(tree, stored.as_ref(), &self.floor) {
+            Ok(Some(op)) => op,
+            Ok(None) => return Ok(true),
+            // A document that cannot be read is never overwritten.
+            Err(error) => {
+                tracing::warn!(job = %mirror.job().name, %error, "floor is unreadable");
+                return Ok(true);
+            }
+        };
+        let config = Op::Check { path: tree.config(), expected: ExpectedVersion::Any };
+        match mirror.write(vec![config, op]).await {
+            Ok(_) => Ok(true),
+            Err(Error::Operation { cause, .. }) if is_race(&cause) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn note_run(&mut self, shard: u32, span: RangeInclusive<Timestamp>) {
@@ -113,7 +185,7 @@ mod tests {
     #[test]
     fn fire_was_not_to_run_while_its_shard_was_disabled_or_did_not_exist() {
         let test = TestView::new(1, &[US]).owners(&[US]).part(0, ShardNode::Disabled, "");
-        let mut missed = MissedFires::new(&test.job, BTreeSet::new());
+        let mut missed = MissedFires::new(&test.job, BTreeSet::new(), Floor::default());
         missed.observe(&test.view, &test.job, second(10));
         let test = test.without(|tree| tree.shard(0, ShardNode::Disabled)).job(|job| job.shards(2));
         missed.observe(&test.view, &test.job, second(20));
@@ -128,7 +200,7 @@ mod tests {
     fn fire_was_not_to_run_while_no_server_was_enabled() {
         let server = |tree: &crate::coordination::tree::JobTree| tree.server("10.0.0.1");
         let test = TestView::new(1, &[US]).owners(&[US]).with(server, "DISABLED");
-        let mut missed = MissedFires::new(&test.job, BTreeSet::new());
+        let mut missed = MissedFires::new(&test.job, BTreeSet::new(), Floor::default());
         assert!(missed.should_have_run(0, second(5)), "nothing is known of the time before");
         missed.observe(&test.view, &test.job, second(10));
         let test = test.with(server, "ENABLED");
@@ -141,7 +213,7 @@ mod tests {
     #[test]
     fn leftover_mark_counts_until_the_shard_is_claimed() {
         let test = TestView::new(1, &[US]);
-        let mut missed = MissedFires::new(&test.job, BTreeSet::from([0]));
+        let mut missed = MissedFires::new(&test.job, BTreeSet::from([0]), Floor::default());
         assert!(missed.is_leftover(0));
 
         missed.settle_leftover(0);

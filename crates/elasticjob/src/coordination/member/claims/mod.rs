@@ -41,7 +41,10 @@ use super::{
     mirror::Mirror,
 };
 use crate::{
-    coordination::claim::{ClaimCandidate, ClearedMarks},
+    coordination::{
+        claim::{ClaimCandidate, ClearedMarks},
+        floor::Floor,
+    },
     job::{Job, Misfire, ShardSelection},
     registry::Error,
     runtime::{CancelToken, Monotonic},
@@ -49,6 +52,8 @@ use crate::{
 
 /// How long to wait before an unfinished claim or release is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How often that is doubled at most while another instance holds the shards.
+const MAX_DOUBLINGS: u32 = 4;
 
 pub(super) struct ShardClaims {
     held: HeldShards,
@@ -60,13 +65,13 @@ pub(super) struct ShardClaims {
 
 impl ShardClaims {
     /// `leftover_marks` are misfire marks that were there before any instance was.
-    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>) -> Self {
+    pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>, floor: Floor) -> Self {
         Self {
             held: HeldShards::default(),
             unresolved: UnresolvedClaims::default(),
             waiting: Vec::new(),
             releasing: Vec::new(),
-            missed: MissedFires::new(job, leftover_marks),
+            missed: MissedFires::new(job, leftover_marks, floor),
         }
     }
 
@@ -82,7 +87,8 @@ impl ShardClaims {
         reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
     ) {
         let until = mirror.now() + request.max_wait;
-        self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
+        self.advance(mirror, WaitingClaim { request, until, tries: 0, reply }, Lateness::Tolerated)
+            .await;
     }
 
     /// Lets a request wait without trying it now.
@@ -93,7 +99,7 @@ impl ShardClaims {
         reply: oneshot::Sender<Result<ShardClaim, ClaimError>>,
     ) {
         let until = mirror.now() + request.max_wait;
-        self.waiting.push(WaitingClaim { request, until, reply });
+        self.waiting.push(WaitingClaim { request, until, tries: 0, reply });
     }
 
     /// Answers every waiting claim with a refusal.
@@ -105,9 +111,11 @@ impl ShardClaims {
 
     /// When a waiting claim or a pending release has to be tried again.
     pub(super) fn next_retry(&self, now: Monotonic) -> Option<Monotonic> {
-        let is_pending = !self.waiting.is_empty() || !self.releasing.is_empty();
-        let patience_ends = self.waiting.iter().map(|waiting| waiting.until);
-        patience_ends.chain(is_pending.then_some(now + RETRY_DELAY)).min()
+        let releases = (!self.releasing.is_empty()).then_some(now + RETRY_DELAY);
+        // No watch tells when a shard that only the ledger shows as held is released, and that can take hours.
+        let delay = |waiting: &WaitingClaim| RETRY_DELAY * (1 << waiting.tries.min(MAX_DOUBLINGS));
+        let claims = self.waiting.iter().map(|waiting| waiting.until.min(now + delay(waiting)));
+        claims.chain(releases).min()
     }
 
     /// Shards that this instance has claimed, or may have.
@@ -167,6 +175,7 @@ impl ShardClaims {
         self.held.check(mirror).await?;
         self.observe(mirror);
         self.settle_releases(mirror).await;
+        self.missed.store_floor(mirror).await?;
         self.unresolved.resolve(mirror, &self.held).await
     }
 
@@ -176,7 +185,8 @@ impl ShardClaims {
         free.filter(|shard| self.has_misfire_mark(assignment, *shard)).collect()
     }
 
-    /// Our shards, each with the last fire that was started by its schedule, if any.
+    /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
+    /// `None` for a shard that never ran.
     pub(super) async fn last_due(
         &self,
         mirror: &mut Mirror,
@@ -187,7 +197,12 @@ impl ShardClaims {
         let now = mirror.time_for_pages(&free).await?;
         for shard in free {
             if let Some(seen) = mirror.page(shard).await? {
-                last.insert(shard, seen.last_due(now));
+                let started = seen.last_due(now);
+                last.insert(
+                    shard,
+                    started
+                        .map(|due_at| self.missed.since(shard).max(Some(due_at)).unwrap_or(due_at)),
+                );
             }
         }
         Ok(last)
