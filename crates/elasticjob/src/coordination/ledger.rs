@@ -140,6 +140,13 @@ impl VersionedPage {
         Some(if self.is_plausible(due_at, now) { due_at } else { self.started_before(now) })
     }
 
+    /// The page as the next writer has to see it. If a clock was ahead, a write would make the page look as if its fire had been due by then.
+    #[must_use]
+    pub fn corrected(mut self, now: Timestamp) -> Self {
+        self.page.due_at = self.last_due(now);
+        self
+    }
+
     fn is_plausible(&self, due_at: Timestamp, now: Timestamp) -> bool {
         due_at <= with_tolerance(self.started_before(now))
     }
@@ -374,6 +381,27 @@ mod tests {
             seen(Some(a_minute_before)).has_started(&fire("2026-11-16T05:00:00Z"), a_minute_before),
             "clocks may differ by a minute"
         );
+    }
+
+    #[test]
+    fn page_of_a_clock_ahead_hides_no_fire_after_a_trigger_rewrote_it() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let me = "10.0.0.7@-@4711".parse().unwrap();
+        let fire = |due_at: &str| Fire::scheduled("settle".parse().unwrap(), at(due_at));
+        let page = LedgerPage::default().after_claim(&fire("2026-11-16T06:00:00Z"), &me);
+        let written_at = Some(at("2026-11-15T06:30:00Z"));
+        let seen = VersionedPage { page, version: None, written_at };
+        let now = at("2026-11-15T06:59:50Z");
+        let trigger = Fire::triggered("settle".parse().unwrap(), now, RunId::triggered(7));
+
+        let page = seen.corrected(now).page.after_claim(&trigger, &me);
+
+        // The triggered run ends, which writes the page again.
+        let written_at = Some(at("2026-11-15T07:00:10Z"));
+        let seen = VersionedPage { page, version: None, written_at };
+        let now = at("2026-11-15T07:00:10Z");
+        assert!(!seen.has_started(&fire("2026-11-15T07:00:00Z"), now));
+        assert!(seen.has_started(&fire("2026-11-15T06:00:00Z"), now));
     }
 
     #[test]

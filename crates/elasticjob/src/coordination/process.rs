@@ -8,7 +8,7 @@
 use super::tree::processes_path;
 use crate::{
     job::InstanceId,
-    registry::{Create, Error, Registry, SessionId, ensure_path},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId, ensure_path},
 };
 
 /// Creates the process node of this instance. The node exists as long as the session.
@@ -23,9 +23,26 @@ pub async fn register(
         processes_path(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
     ensure_path(registry, &parent).await?;
     let path = parent.join(id).map_err(|error| invalid(error.to_string()))?;
-    match registry.create(Create::ephemeral(&path, "", session)).await {
+    let create = Op::Create(Create::ephemeral(&path, "", session));
+    // Only the answer to a set tells the registry's time.
+    let set = Op::Set { path: path.clone(), data: "".into(), expected: ExpectedVersion::Any };
+    match registry.multi(vec![create, set]).await {
+        Ok(_) => Ok(()),
         // Instance ids are new for every session, so an existing node is this one's: the answer to an earlier create was lost.
-        Ok(_) | Err(Error::Exists { .. }) => Ok(()),
+        Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {
+            touch(registry, id).await
+        }
         Err(error) => Err(error),
     }
+}
+
+/// Writes the process node of this instance again: the answer tells the registry's time.
+pub async fn touch(registry: &dyn Registry, id: &InstanceId) -> Result<(), Error> {
+    let invalid =
+        |reason: String| Error::Invalid { path: registry.namespace().path().clone(), reason };
+    let parent =
+        processes_path(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
+    let path = parent.join(id).map_err(|error| invalid(error.to_string()))?;
+    registry.set(&path, "".into(), ExpectedVersion::Any).await?;
+    Ok(())
 }

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, error::NodeError, history_tap::HistoryTap, identity::Identity, job::NodeJob,
-    job_loop::NodeContext, running_node::RunningNode, supervision::Supervision, timer::Timer,
+    address, clocked_registry::ClockedRegistry, error::NodeError, history_tap::HistoryTap,
+    identity::Identity, job::NodeJob, job_loop::NodeContext, running_node::RunningNode,
+    schedule_clock::ScheduleClock, supervision::Supervision, timer::Timer,
 };
 use crate::{
     coordination::{
@@ -311,8 +312,11 @@ impl Node {
             }
             Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
+        let schedule_clock = Arc::new(ScheduleClock::new(self.clock));
+        let clock = Arc::clone(&schedule_clock) as Arc<dyn Clock>;
         let registry = (self.wrap_registry)(registry);
-        let timer = Timer::new(Arc::clone(&self.clock));
+        let registry = Arc::new(ClockedRegistry { registry, clock: Arc::clone(&schedule_clock) });
+        let timer = Timer::new(Arc::clone(&clock));
         let mut alert_tasks = Tasks::new();
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
@@ -320,16 +324,17 @@ impl Node {
         let mut history = HistoryTap::default();
         if let Some(recorder) = self.history {
             let (max_output, is_traced) = (recorder.max_output(), recorder.is_traced());
-            let started = recorder.start(&self.clock, &self.randomness, &mut history_tasks);
-            history = HistoryTap::new(started.clone(), max_output, is_traced, &self.clock);
+            let started = recorder.start(&clock, &self.randomness, &mut history_tasks);
+            history = HistoryTap::new(started.clone(), max_output, is_traced, &clock);
             recording = Some(started);
         }
         let node = Arc::new(NodeContext {
             registry,
             timer,
-            clock: self.clock,
+            clock,
+            schedule_clock,
             randomness: self.randomness,
-            identity: Identity::new(address),
+            identity: Arc::new(Identity::new(address)),
             labels: self.labels,
             strategies: self.strategies,
             executors: self.executors,

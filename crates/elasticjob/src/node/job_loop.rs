@@ -21,6 +21,7 @@ use super::{
     once_barrier::OnceBarrier,
     pending_work::WorkItem,
     run::{RunContext, RunResult},
+    schedule_clock::ScheduleClock,
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
@@ -56,10 +57,12 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// What all jobs of a node share.
 pub(super) struct NodeContext {
     pub(super) registry: Arc<dyn Registry>,
+    /// The same as `schedule_clock`.
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) schedule_clock: Arc<ScheduleClock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) timer: Timer,
-    pub(super) identity: Identity,
+    pub(super) identity: Arc<Identity>,
     pub(super) labels: Option<String>,
     /// Sharding strategies of the program, by name.
     pub(super) strategies: CustomStrategies,
@@ -443,6 +446,7 @@ impl JobLoop {
         RunContext {
             registry: Arc::clone(&self.node.registry),
             clock: Arc::clone(&self.node.clock),
+            schedule_clock: Arc::clone(&self.node.schedule_clock),
             claims: member.claims().clone(),
             instance: member.id().clone(),
             job: Arc::clone(job),

@@ -11,6 +11,8 @@
 mod address;
 mod builder;
 mod catch_up;
+mod clock_check;
+mod clocked_registry;
 mod declaration;
 mod error;
 mod history_tap;
@@ -25,6 +27,7 @@ mod permission_check;
 mod run;
 mod run_lease;
 mod running_node;
+mod schedule_clock;
 mod supervision;
 mod timer;
 

@@ -10,13 +10,11 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::{history_tap::HistoryTap, once_barrier::OnceBarrier};
+use super::{history_tap::HistoryTap, once_barrier::OnceBarrier, schedule_clock::ScheduleClock};
 use crate::{
     coordination::{
-        clock_skew,
         flaw::Flaws,
         member::{ClaimError, ClaimHandle, ClaimRequest, ClaimScope, Release, ShardClaim},
-        tree::JobTree,
     },
     execution::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
@@ -36,6 +34,7 @@ const RELEASE_DELAY: Duration = Duration::from_secs(1);
 pub(super) struct RunContext {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) schedule_clock: Arc<ScheduleClock>,
     pub(super) claims: ClaimHandle,
     pub(super) instance: InstanceId,
     pub(super) job: Arc<Job>,
@@ -72,7 +71,7 @@ impl RunContext {
         scope: ClaimScope,
         max_wait: Duration,
     ) -> RunResult {
-        if let Some(failure) = self.check_clock_skew().await
+        if let Some(failure) = self.check_clock_skew()
             && let Routing::Throw(_) = self
                 .alerts
                 .send(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
@@ -294,16 +293,9 @@ impl RunContext {
     }
 
     /// Returns a failure if the clocks of this machine and the registry differ by more than the job allows.
-    async fn check_clock_skew(&self) -> Option<Failure> {
+    fn check_clock_skew(&self) -> Option<Failure> {
         let limit = self.job.max_time_diff.limit()?;
-        let tree = JobTree::new(self.registry.namespace(), &self.job.name).ok()?;
-        let skew = match clock_skew::measure(&*self.registry, &*self.clock, &tree).await {
-            Ok(skew) => skew,
-            Err(error) => {
-                tracing::warn!(job = %self.job.name, %error, "comparing clocks with the registry failed");
-                return None;
-            }
-        };
+        let skew = self.schedule_clock.skew()?;
         (skew.unsigned_abs() > limit).then(|| {
             let problem = format!(
                 "this machine's clock differs by {} ms from the registry's, job {} allows {} s",

@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
 use super::{
+    clock_check,
     error::NodeError,
     job::NodeJob,
     job_loop::{JobLoop, LocalJob, NodeContext},
@@ -73,6 +74,12 @@ impl RunningNode {
         let mut background = Tasks::new();
         background.spawn(node.timer.clone().run());
         background.spawn(node.history.clone().flush_output());
+        background.spawn(clock_check::run(
+            Arc::clone(&node.schedule_clock),
+            Arc::clone(&node.registry),
+            Arc::clone(&node.identity),
+            Arc::clone(&node.randomness),
+        ));
         background.spawn(lease_refresh::run(Arc::clone(&node.registry), Arc::clone(&node.clock)));
         let running = Self {
             node,

@@ -17,10 +17,15 @@ use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
-use crate::{runtime::Clock, schedule::Schedule};
+use crate::{
+    runtime::{Clock, Monotonic},
+    schedule::Schedule,
+};
 
 /// How soon the timer notices that the clock was set back.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// After this long it is noticed that this machine's clock and the registry's were set back together.
+const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 /// The clock counts as set back if it shows this much less than it should.
 const MIN_STEP: SignedDuration = SignedDuration::from_secs(1);
 
@@ -47,10 +52,19 @@ struct FireQueue {
 #[derive(Debug)]
 struct Entry {
     schedule: Schedule,
+    registered: Monotonic,
     due_at: Option<Timestamp>,
     /// The fire after `due_at`, computed in advance: as long as it has not passed, no schedule is evaluated at the time of a fire.
     following: Option<Timestamp>,
+    /// The first and the last of the fires that were reported one after the other. They are not reported again if the clock is set back.
+    reported: Option<(Timestamp, Timestamp)>,
     sender: mpsc::UnboundedSender<Timestamp>,
+}
+
+impl Entry {
+    fn is_reported(&self, due_at: Timestamp) -> bool {
+        self.reported.is_some_and(|(first, last)| first <= due_at && due_at <= last)
+    }
 }
 
 /// A job's registration with the timer. Dropping it ends its fires.
@@ -69,11 +83,14 @@ impl Timer {
     /// Registers a schedule; the alarm reports each fire from now on.
     pub(super) fn register(&self, schedule: Schedule) -> Alarm {
         let (sender, due) = mpsc::unbounded();
-        let now = self.clock.now();
+        let (now, registered) = (self.clock.now(), self.clock.monotonic());
         let mut queue = self.shared.lock();
         queue.next_key += 1;
         let key = queue.next_key;
-        queue.entries.insert(key, Entry { schedule, due_at: None, following: None, sender });
+        queue.entries.insert(
+            key,
+            Entry { schedule, registered, due_at: None, following: None, reported: None, sender },
+        );
         queue.schedule_next(key, now);
         drop(queue);
         self.shared.changed.notify_one();
@@ -91,7 +108,9 @@ impl Timer {
             let set_back_by = last.0.duration_since(before);
             if set_back_by > MIN_STEP {
                 tracing::warn!(%now, %set_back_by, "clock set back, next fires computed again");
-                self.shared.lock().rearm(before);
+                // The clock may have been wrong for a while, and fires of that time not have been reported.
+                let from = before.saturating_sub(NOTICED_WITHIN).unwrap_or(Timestamp::MIN);
+                self.shared.lock().rearm(from, (now, monotonic));
             }
             last = (now, monotonic);
             let notified = self.shared.lock().notify_due(now);
@@ -167,23 +186,30 @@ impl FireQueue {
             } else {
                 None
             };
+            // After a gap, what lies before it counts as not reported.
+            let first = entry.reported.filter(|(_, last)| newest.is_none() && *last < due_at);
             let due_at = newest.unwrap_or(due_at);
-            let _ = entry.sender.unbounded_send(due_at);
+            if !entry.is_reported(due_at) {
+                let _ = entry.sender.unbounded_send(due_at);
+                entry.reported = Some((first.map_or(due_at, |(first, _)| first), due_at));
+            }
             entry.due_at = None;
             notified.push((key, due_at));
         }
         notified
     }
 
-    /// Computes the next fire of every job again, after `from`. A fire may be reported a second time: the ledger tells whether it was started.
-    fn rearm(&mut self, from: Timestamp) {
+    /// Computes the next fire of every job again, after `from`. Fires that were reported already are left out.
+    fn rearm(&mut self, from: Timestamp, (now, monotonic): (Timestamp, Monotonic)) {
         self.order.clear();
         let keys: Vec<u64> = self.entries.keys().copied().collect();
         for key in keys {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.following = None;
-            }
-            self.schedule_next(key, from);
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            entry.following = None;
+            // What was due before the registration is not for this entry.
+            let age = monotonic.saturating_since(entry.registered);
+            let registered = now.saturating_sub(age).unwrap_or(Timestamp::MIN);
+            self.schedule_next(key, from.max(registered));
         }
     }
 
@@ -215,6 +241,35 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn fires_reported_before_the_clock_was_set_back_are_not_reported_again() {
+        let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
+        let timer = Timer::new(Arc::new(clock));
+        let mut alarm = timer.register(schedule("0 * * * * ?"));
+        let an_hour = Duration::from_hours(1);
+        let later = (at("2026-11-15T06:00:30Z"), timer.clock.monotonic() + an_hour);
+        let mut reported = |now: &str| {
+            let mut queue = timer.shared.lock();
+            for (key, due_at) in queue.notify_due(at(now)) {
+                queue.schedule_next(key, at(now).max(due_at));
+            }
+            drop(queue);
+            alarm.due.try_recv().ok().map(|due_at| due_at.to_string())
+        };
+        assert_eq!(reported("2026-11-15T06:01:00Z").as_deref(), Some("2026-11-15T06:01:00Z"));
+        assert_eq!(reported("2026-11-15T06:02:00Z").as_deref(), Some("2026-11-15T06:02:00Z"));
+
+        timer.shared.lock().rearm(at("2026-11-15T06:00:30Z"), later);
+        assert_eq!(reported("2026-11-15T06:01:00Z"), None);
+        assert_eq!(reported("2026-11-15T06:02:00Z"), None);
+        assert_eq!(reported("2026-11-15T06:03:00Z").as_deref(), Some("2026-11-15T06:03:00Z"));
+
+        // Set ahead, then back: nothing between was reported.
+        assert_eq!(reported("2026-11-15T08:00:30Z").as_deref(), Some("2026-11-15T08:00:00Z"));
+        timer.shared.lock().rearm(at("2026-11-15T06:03:30Z"), later);
+        assert_eq!(reported("2026-11-15T06:04:00Z").as_deref(), Some("2026-11-15T06:04:00Z"));
     }
 
     #[tokio::test]

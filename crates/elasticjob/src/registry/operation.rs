@@ -125,6 +125,8 @@ pub struct Committed {
     pub zxid: Zxid,
     /// One result for each operation, in order.
     pub done: Vec<OpResult>,
+    /// Time of the transaction by the registry's clock, in milliseconds since 1970; known if the transaction set a node.
+    pub written_at_ms: Option<i64>,
 }
 
 impl Committed {

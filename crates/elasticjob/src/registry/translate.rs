@@ -71,6 +71,16 @@ pub(super) fn done_from_wire(result: MultiResult) -> Option<OpResult> {
     })
 }
 
+/// When a node was set, by the registry's clock.
+pub(super) fn written_at_on_wire(result: &MultiResult) -> Option<i64> {
+    if let MultiResult::SetData { stat } = result { Some(stat.mtime) } else { None }
+}
+
+/// When a node was set, by the registry's clock.
+pub(super) fn written_at_in_tree(done: &tree::OpResult) -> Option<i64> {
+    if let tree::OpResult::Set { stat } = done { Some(stat.mtime) } else { None }
+}
+
 /// The result of one operation, from the tree in memory.
 pub(super) fn done_from_tree(op: &Op, done: tree::OpResult) -> OpResult {
     match done {

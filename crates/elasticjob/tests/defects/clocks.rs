@@ -12,6 +12,7 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     job::{CatchUp, Job},
+    registry::memory::MemoryServer,
     runtime::{Clock, Monotonic},
     testing::ManualClock,
 };
@@ -19,12 +20,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     cluster::{Cluster, job},
+    log::Log,
     nodes::TestHandler,
 };
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// A clock whose wall time is ahead; its monotonic time is right, and so is the registry's clock.
+/// A clock whose wall time is ahead; its monotonic time is right.
 #[derive(Debug, Clone)]
 struct WrongClock {
     time: ManualClock,
@@ -33,8 +35,12 @@ struct WrongClock {
 
 impl WrongClock {
     fn new(cluster: &Cluster, ahead: SignedDuration) -> Self {
+        Self::of(&cluster.clock, ahead)
+    }
+
+    fn of(time: &ManualClock, ahead: SignedDuration) -> Self {
         let seconds_ahead = Arc::new(AtomicI64::new(ahead.as_secs()));
-        Self { time: cluster.clock.clone(), seconds_ahead }
+        Self { time: time.clone(), seconds_ahead }
     }
 
     fn set_ahead(&self, ahead: SignedDuration) {
@@ -94,9 +100,118 @@ async fn clock_a_day_ahead_for_five_seconds_loses_no_fire() {
     cluster.advance(Duration::from_hours(6)).await;
 
     let expected = expected((7..=12).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
-    let ran = ran(&[&one, &two]);
-    assert_none_missing(&ran, &expected);
-    assert!(ran.len() <= expected.len() + 1, "at most one early run: {ran:?}");
+    assert_eq!(ran(&[&one, &two]), expected, "and none early");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_that_stays_hours_wrong_neither_loses_nor_advances_a_fire() {
+    for hours in [24, 1, -1] {
+        let cluster = Cluster::new().await;
+        let handler = TestHandler::immediate();
+        let clock = WrongClock::new(&cluster, SignedDuration::ZERO);
+        let (_node, _connection) =
+            cluster.node_with_clock(1, hourly(), &handler, Arc::new(clock.clone())).await;
+        cluster.advance(Duration::from_mins(30)).await;
+
+        Log::start_capture();
+        clock.set_ahead(SignedDuration::from_hours(hours));
+        cluster.advance(Duration::from_hours(3)).await;
+
+        let expected = expected((7..=9).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+        assert_eq!(ran(&[&handler]), expected);
+        assert_eq!(handler.attempts().len(), expected.len(), "each once");
+        let logged = Log::captured();
+        let reports = logged.matches("clock differs from the registry's").count();
+        assert_eq!(reports, 1, "{logged}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn registry_whose_new_leader_has_another_time_delays_no_fire() {
+    for hours in [1, -1] {
+        let time = crate::cluster::clock();
+        let registry_clock = WrongClock::of(&time, SignedDuration::ZERO);
+        let server = MemoryServer::new(Arc::new(registry_clock.clone()));
+        let cluster = Cluster::on_server(server, time, "settle").await;
+        let (one, two) = (TestHandler::immediate(), TestHandler::immediate());
+        let (_first, _connection) = cluster.node(1, hourly(), &one).await;
+        let (_second, _other_connection) = cluster.node(2, hourly(), &two).await;
+        cluster.advance(Duration::from_mins(90)).await;
+
+        registry_clock.set_ahead(SignedDuration::from_hours(hours));
+        cluster.advance(Duration::from_hours(3)).await;
+        registry_clock.set_ahead(SignedDuration::ZERO);
+        cluster.advance(Duration::from_hours(2)).await;
+
+        let expected = expected((7..=12).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+        assert_eq!(ran(&[&one, &two]), expected, "{hours} h");
+        let count = one.attempts().len() + two.attempts().len();
+        assert_eq!(count, expected.len(), "each once, {hours} h");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_starts_beside_a_registry_an_hour_behind_loses_no_fire() {
+    let time = crate::cluster::clock();
+    let registry_clock = WrongClock::of(&time, SignedDuration::from_hours(-1));
+    let server = MemoryServer::new(Arc::new(registry_clock.clone()));
+    let cluster = Cluster::on_server(server, time, "settle").await;
+    let handler = TestHandler::immediate();
+    let (_node, _connection) = cluster.node(1, hourly(), &handler).await;
+    cluster.advance(Duration::from_mins(150)).await;
+    // By the registry's time it is 07:30.
+    let late = expected((6..=7).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+    assert_eq!(ran(&[&handler]), late);
+
+    registry_clock.set_ahead(SignedDuration::ZERO);
+    cluster.advance(Duration::from_hours(2)).await;
+
+    let all = expected((6..=10).map(|hour| format!("2026-11-15T{hour:02}:00:00Z")));
+    assert_eq!(ran(&[&handler]), all);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_due_before_the_right_time_is_noticed_runs() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    // The node starts when its clock and the registry's are a day ahead.
+    cluster.clock.set_wall(cluster.clock.now() + DAY);
+    let monthly = job(2).cron("0 0 7 15 * ?").unwrap();
+    let (_node, _connection) = cluster.node(1, monthly, &handler).await;
+    cluster.advance(Duration::from_mins(1)).await;
+
+    cluster.clock.set_wall("2026-11-15T06:59:58Z".parse().unwrap());
+    cluster.advance_seconds(30).await;
+
+    let expected = expected(["2026-11-15T07:00:00Z".to_owned()]);
+    assert_none_missing(&ran(&[&handler]), &expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trigger_after_an_early_run_hides_no_fire() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let (_node, _connection) = cluster.node(1, hourly(), &handler).await;
+    cluster.advance(Duration::from_mins(30)).await;
+    // Node and registry are a day ahead for long enough to believe it.
+    cluster.clock.set_wall(cluster.clock.now() + DAY);
+    cluster.advance_seconds(40).await;
+    cluster.clock.set_wall(cluster.clock.now() - DAY);
+    cluster.advance_seconds(40).await;
+    assert!(!handler.attempts().is_empty(), "the last fire of the next day ran early");
+    handler.clear();
+
+    // A triggered run goes on while 07:00 is due.
+    handler.block();
+    cluster.advance(Duration::from_secs(28 * 60)).await;
+    let id = cluster.children(&cluster.tree.instances()).await.remove(0);
+    cluster.write(&cluster.tree.trigger(&id), "").await;
+    cluster.advance(Duration::from_mins(2)).await;
+    handler.unblock();
+    cluster.advance_seconds(5).await;
+
+    let expected = expected(["2026-11-15T07:00:00Z".to_owned()]);
+    assert_none_missing(&ran(&[&handler]), &expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +268,7 @@ async fn node_started_with_a_clock_ahead_loses_no_fire_once_it_is_set() {
     cluster.advance(Duration::from_mins(10)).await;
 
     let expected = expected((1..=10).map(|minute| format!("2026-11-15T06:{minute:02}:00Z")));
-    assert_none_missing(&ran(&[&handler]), &expected);
+    assert_eq!(ran(&[&handler]), expected, "and none early");
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,6 +40,9 @@ impl World {
         if self.second_rng.percent(3) {
             self.begin_rolling_restart();
         }
+        if self.second_rng.percent(1) {
+            self.set_registry_clock();
+        }
         let Some((node, connection)) = self.random_running_node() else { return };
         let short = Duration::from_millis(self.rng.between(50, 4_000));
         let long = Duration::from_millis(self.rng.between(4_000, 16_000));
@@ -116,6 +119,20 @@ impl World {
             }
             _ => self.administer(node).await,
         }
+    }
+
+    /// The registry's leader changes to a server with another time, or the clocks of the registry and of all nodes are set ahead together.
+    fn set_registry_clock(&mut self) {
+        let hours = self.second_rng.pick(&[1, 24]);
+        let is_alone = self.second_rng.percent(50);
+        self.oracle.log(format_args!("the registry is {hours} h ahead, alone: {is_alone}"));
+        self.oracle.registry_clock_set();
+        self.registry_offset.store(hours * 3_600_000, Ordering::Relaxed);
+        for slot in self.slots.iter().filter(|_| !is_alone) {
+            slot.clock_offset.store(hours * 3_600_000, Ordering::Relaxed);
+        }
+        let span = Duration::from_millis(self.second_rng.between(2_000, 45_000));
+        self.schedule.add(self.time.monotonic() + span, Action::SetAllClocks);
     }
 
     /// A deployment: every node is replaced, one after the other. Each successor has joined before its predecessor stops, at another address.

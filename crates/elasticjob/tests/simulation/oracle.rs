@@ -29,8 +29,8 @@ const MAX_REQUESTS: u64 = 100_000;
 pub(super) const FAILOVER_WITHIN: Duration = Duration::from_secs(30);
 /// How long a handler may go on after its claim was deleted.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(3);
-/// A run whose fire is due later than this after its end was started by a clock that was ahead.
-const MAX_EARLY: Duration = Duration::from_secs(65);
+/// A run whose fire is due later than this was started by a clock that was ahead.
+const MAX_EARLY: Duration = Duration::from_secs(5);
 
 pub(super) struct Oracle {
     time: TrueTime,
@@ -52,6 +52,8 @@ pub(super) struct Inner {
     resharding: BTreeMap<(String, String), Option<SessionId>>,
     /// Shards that Java instances are running.
     java_running: BTreeSet<ShardKey>,
+    /// The registry's clock was wrong, so that fires may have been started early.
+    was_registry_clock_wrong: bool,
     pub(super) requests: u64,
     /// Since when there is no fault.
     pub(super) undisturbed_since: Option<Duration>,
@@ -239,6 +241,10 @@ impl Oracle {
         }
     }
 
+    pub(super) fn registry_clock_set(&self) {
+        self.lock().was_registry_clock_wrong = true;
+    }
+
     pub(super) fn java_started(&self, id: &InstanceId, key: &ShardKey) {
         self.log(format_args!("{id} starts {}/{}", key.0, key.1));
         let mut inner = self.lock();
@@ -300,7 +306,14 @@ impl Oracle {
         // The session in which the shard was claimed, which may differ from the process's present session.
         let claimed_by = inner.sessions.get(shard.task.instance.as_str()).copied();
         let session = claimed_by.unwrap_or_else(|| connection.session_id());
-        let violations = inner.check_start(now, connection, session, shard, policies, &name);
+        let mut violations = inner.check_start(now, connection, session, shard, policies, &name);
+        // A clock that is wrong alone starts nothing early.
+        if shard.run.is_scheduled()
+            && shard.due_at > self.time.at(now + MAX_EARLY)
+            && !inner.was_registry_clock_wrong
+        {
+            violations.push(format!("n{node} starts {name}: it is not due yet"));
+        }
         let execution = Execution {
             node,
             key,

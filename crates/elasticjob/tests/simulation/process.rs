@@ -105,6 +105,30 @@ impl Clock for TrueTime {
     }
 }
 
+/// The registry's clock, whose wall time may be wrong.
+#[derive(Debug, Clone)]
+pub(super) struct RegistryClock {
+    pub(super) time: TrueTime,
+    /// Milliseconds by which it is ahead of the true time.
+    pub(super) offset: Arc<AtomicI64>,
+}
+
+#[async_trait]
+impl Clock for RegistryClock {
+    fn now(&self) -> Timestamp {
+        let offset = SignedDuration::from_millis(self.offset.load(Ordering::Relaxed));
+        self.time.now().saturating_add(offset).unwrap_or(Timestamp::MAX)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        self.time.monotonic()
+    }
+
+    async fn sleep_until(&self, deadline: Monotonic) {
+        self.time.sleep_until(deadline).await;
+    }
+}
+
 /// The clock of one process. Its wall clock may be wrong, and a sleep on it does not end while the process is frozen.
 #[derive(Clone)]
 pub(super) struct ProcessClock {

@@ -24,6 +24,8 @@ pub(super) enum Action {
     Recover { node: usize },
     /// The wall clock of this slot is right again.
     SetClock { slot: usize },
+    /// The registry's clock is right again, and so are those of all slots.
+    SetAllClocks,
     /// A process starts at the address of this slot.
     Start { slot: usize },
     /// A process is shut down gracefully.

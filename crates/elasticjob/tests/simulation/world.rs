@@ -17,7 +17,7 @@ use super::{
     jobs::{HandlerContext, JobPlan},
     network::{Connection, FaultRates, SimulatedRegistry},
     oracle::Oracle,
-    process::{Process, ProcessClock, ProcessState, TrueTime},
+    process::{Process, ProcessClock, ProcessState, RegistryClock, TrueTime},
     rng::Rng,
     schedule::{Action, Schedule},
 };
@@ -47,6 +47,8 @@ pub(super) struct World {
     pub(super) second_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
+    /// Milliseconds by which the registry's clock is ahead.
+    pub(super) registry_offset: Arc<AtomicI64>,
     /// Reads and writes as a console does.
     pub(super) observer: MemoryRegistry,
     pub(super) schedule: Schedule,
@@ -96,13 +98,6 @@ pub(super) struct Slot {
     pub(super) clock_offset: Arc<AtomicI64>,
 }
 
-impl Slot {
-    /// Whether the clock is so wrong that fires run early or late.
-    fn is_clock_wrong(&self) -> bool {
-        self.clock_offset.load(Ordering::Relaxed).unsigned_abs() > 3_000
-    }
-}
-
 /// The end of a node's start or stop: with the result of the start, or whether the stop was in time.
 enum NodeEvent {
     Started(usize, Result<RunningNode, NodeError>),
@@ -114,7 +109,9 @@ impl World {
         let (rng, second_rng) = (Rng::new(seed), Rng::second(seed));
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
-        let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION_TIMEOUT);
+        let registry_offset = Arc::new(AtomicI64::new(0));
+        let registry_clock = RegistryClock { time, offset: Arc::clone(&registry_offset) };
+        let server = MemoryServer::new(Arc::new(registry_clock)).session_timeout(SESSION_TIMEOUT);
         let namespace = NAMESPACE.parse().expect("valid namespace");
         let observer =
             server.join(namespace).await.expect("the memory registry is always available");
@@ -153,6 +150,7 @@ impl World {
         Self {
             time,
             server,
+            registry_offset,
             observer,
             schedule: Schedule::default(),
             oracle: Arc::new(Oracle::new(time)),
@@ -226,7 +224,8 @@ impl World {
 
     fn is_disturbed(&self) -> bool {
         self.connections.values().any(|connection| connection.is_disturbed())
-            || self.slots.iter().any(|slot| slot.transition.is_some() || slot.is_clock_wrong())
+            || self.slots.iter().any(|slot| slot.transition.is_some())
+            || self.registry_offset.load(Ordering::Relaxed) != 0
     }
 
     async fn perform(&mut self, action: Action) {
@@ -264,6 +263,10 @@ impl World {
             Action::SetClock { slot } => {
                 self.oracle.log(format_args!("the clock of slot {slot} is right"));
                 self.slots[slot].clock_offset.store(0, Ordering::Relaxed);
+            }
+            Action::SetAllClocks => {
+                self.oracle.log(format_args!("all clocks are right"));
+                self.set_all_clocks();
             }
             Action::Start { slot } => self.start(slot).await,
             Action::Stop { node } => {
@@ -370,6 +373,13 @@ impl World {
         }
         let namespace = NAMESPACE.parse().expect("valid namespace");
         let Ok(inner) = self.server.join(namespace).await else { return };
+        if self.second_rng.percent(5) && !self.is_fault_free.load(Ordering::Relaxed) {
+            let hours = self.second_rng.pick(&[1, 24, -1]);
+            self.oracle.log(format_args!("slot {slot} starts with its clock {hours} h ahead"));
+            self.slots[slot].clock_offset.store(hours * 3_600_000, Ordering::Relaxed);
+            let right_after = Duration::from_millis(self.second_rng.between(1_000, 40_000));
+            self.schedule.add(self.time.monotonic() + right_after, Action::SetClock { slot });
+        }
         let slot_state = &mut self.slots[slot];
         let node = slot_state.incarnations * 10 + slot;
         slot_state.incarnations += 1;
@@ -436,6 +446,13 @@ impl World {
         self.end_membership(node);
     }
 
+    fn set_all_clocks(&self) {
+        self.registry_offset.store(0, Ordering::Relaxed);
+        for slot in &self.slots {
+            slot.clock_offset.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Ends the fault phase: repairs every fault and gives the cluster time to settle.
     async fn end_faults(&mut self) {
         self.oracle.log(format_args!("no more faults"));
@@ -447,9 +464,7 @@ impl World {
             connection.heal();
             connection.thaw();
         }
-        for slot in &self.slots {
-            slot.clock_offset.store(0, Ordering::Relaxed);
-        }
+        self.set_all_clocks();
         for number in 0..self.plans.len() {
             self.enable(number).await;
         }

@@ -149,6 +149,7 @@ impl Registry for MemoryRegistry {
             match written.outcome {
                 Ok(done) => Ok(Committed {
                     zxid: Zxid(written.zxid),
+                    written_at_ms: done.iter().find_map(translate::written_at_in_tree),
                     done: ops
                         .iter()
                         .zip(done)

@@ -160,6 +160,7 @@ impl Registry for ZooKeeper {
         };
         match answer {
             Ok((zxid, results)) => {
+                let written_at_ms = results.iter().find_map(translate::written_at_on_wire);
                 let done: Option<Vec<_>> =
                     results.into_iter().map(translate::done_from_wire).collect();
                 let done =
@@ -167,7 +168,7 @@ impl Registry for ZooKeeper {
                         path: ops.first().map_or_else(Path::root, |op| op.path().clone()),
                         reason: "the answer does not match the request".into(),
                     })?;
-                Ok(Committed { zxid: self.zxid(zxid), done })
+                Ok(Committed { zxid: self.zxid(zxid), done, written_at_ms })
             }
             Err(client::Error::MultiRefused { index, code, .. }) if index < ops.len() => {
                 Err(Error::Operation {

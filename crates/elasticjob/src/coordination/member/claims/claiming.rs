@@ -235,7 +235,8 @@ impl ShardClaims {
             choice.unavailable.insert(shard);
             choice.held_elsewhere = Some((shard, holder));
         } else {
-            choice.candidates.push(candidate);
+            let page = candidate.page.corrected(now);
+            choice.candidates.push(ClaimCandidate { page, ..candidate });
         }
         Ok(())
     }
