@@ -25,7 +25,7 @@ use elasticjob::{
     node::RunningNode,
     registry::{Committed, Error, Kind, Namespace, Node, Op, Path, Registry, Session, Stat, Watch},
     runtime::Randomness,
-    testing::Cluster,
+    testing::{Cluster, ManualClock},
 };
 use testbed::golden;
 
@@ -200,6 +200,7 @@ impl Scenario {
         let registry = Arc::clone(self.cluster.registry());
         let recording = RecordingRegistry { registry, writes: Arc::clone(&self.writes) };
         Admin::new(Arc::new(recording))
+            .clock(Arc::new(ManualClock::at(self.cluster.now())))
             .randomness(Arc::new(CountingRandomness(AtomicU64::new(9_000_000))))
     }
 

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use super::run_lease::margin;
 use crate::{registry::Registry, runtime::Clock};
 
-/// Sessions at least this long need no refresh: pings are a third of the timeout apart and count at most a second later, so the last ping before
+/// Sessions at least this long need no refresh: pings are a third of the timeout apart and count at most 1.25 s later, so the last ping before
 /// a claim leaves half of the timeout, which is enough to start.
 const LONG_SESSION: Duration = Duration::from_secs(10);
 

@@ -35,9 +35,10 @@ pub struct Config {
     pub max_response: usize,
     /// Number of events that a watch queues before they are replaced by one gap.
     pub watch_queue: usize,
-    /// Longest time the connected server may take to report a contact of this client to the ensemble's leader: half a tick, so
-    /// the default holds for ticks of up to 2 s. The client uses at most a quarter of the session timeout, which is at least
-    /// two ticks. `None` for a single server, which has no leader to report to.
+    /// Longest time the connected server may take to report a contact of this client to the ensemble's leader. That is half a
+    /// tick, and a bit more if the leader is late: it asks for reports every half tick at the earliest. The default is a
+    /// quarter more than half a tick of 2 s. The client uses at most five sixteenths of the session timeout, which is at
+    /// least two ticks: again a quarter more than half a tick. `None` for a single server, which has no leader to report to.
     /// [`Client::lease_deadline`](super::Client::lease_deadline) relies on it.
     pub touch_lag: Option<Duration>,
     /// The clock of [`Client::lease_deadline`](super::Client::lease_deadline).
@@ -61,7 +62,7 @@ impl Config {
             max_frame: 0xf_ffff,
             max_response: 16 << 20,
             watch_queue: 65_536,
-            touch_lag: Some(Duration::from_secs(1)),
+            touch_lag: Some(Duration::from_millis(1_250)),
             clock: Arc::new(boot_clock),
             notifications: None,
         }

@@ -83,6 +83,17 @@ mod tests {
     }
 
     #[test]
+    fn contact_does_not_count_after_exactly_half_a_tick() {
+        let half_a_tick = at(1);
+        let lag = crate::client::Config::new(["localhost:2181"]).touch_lag;
+        let mut contacts = Contacts::new(at(0), lag);
+        contacts.record(at(10), at(10));
+
+        assert_eq!(contacts.confirm(at(10) + half_a_tick), Some(at(0)), "the leader may be late");
+        assert_eq!(contacts.confirm(at(10) + half_a_tick * 5 / 4), Some(at(10)));
+    }
+
+    #[test]
     fn slow_server_still_renews_the_lease() {
         let mut contacts = Contacts::new(at(0), Some(at(8)));
         let latency = 20;

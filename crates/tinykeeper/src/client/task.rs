@@ -447,7 +447,7 @@ impl ClientTask {
     }
 
     fn activate(&self, connection: Connection, requested_at: Duration) -> ActiveConnection {
-        let lag = self.dialer.config.touch_lag.map(|lag| lag.min(self.timeout / 4));
+        let lag = self.dialer.config.touch_lag.map(|lag| lag.min(self.timeout * 5 / 16));
         ActiveConnection::new(connection, self.timeout, Contacts::new(requested_at, lag))
     }
 
