@@ -13,6 +13,7 @@ use std::{
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
+    console,
     java::JavaInstance,
     jobs::{HandlerContext, JobPlan},
     leaving::{self, LeftJob},
@@ -26,7 +27,10 @@ use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
     job::RunId,
     node::{Node, NodeError, RunningNode},
-    registry::memory::{MemoryRegistry, MemoryServer},
+    registry::{
+        Path,
+        memory::{MemoryRegistry, MemoryServer},
+    },
     runtime::Clock,
     schedule::Zone,
 };
@@ -45,6 +49,9 @@ pub(super) const OBSERVATION_TIME: Duration = Duration::from_secs(65);
 pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) leaving_rng: Rng,
+    pub(super) console_rng: Rng,
+    /// Nodes that other programs have put below shards that run.
+    pub(super) notes: Vec<Path>,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Reads and writes as a console does.
@@ -112,7 +119,7 @@ pub(super) enum NodeEvent {
     Stopped(usize, bool),
     /// It has left a job, or a run of it has not ended in time.
     Left(usize),
-    Rejoined(usize, Result<(), NodeError>),
+    Rejoined(usize, Result<(), String>),
 }
 
 impl World {
@@ -176,6 +183,8 @@ impl World {
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
             leaving_rng: leaving::rng_of(seed),
+            console_rng: console::rng_of(seed),
+            notes: Vec::new(),
             rng,
         }
     }
@@ -229,12 +238,14 @@ impl World {
             self.java_instances.spawn(java.run());
         }
         self.schedule_leaving();
+        self.schedule_console();
         let end_at = now + Duration::from_secs(10) + self.fault_profile.fault_phase;
         self.schedule.add(end_at, Action::EndFaults);
     }
 
     fn is_disturbed(&self) -> bool {
         self.connections.values().any(|connection| connection.is_disturbed())
+            || !self.notes.is_empty()
             || self.slots.iter().any(|slot| slot.transition.is_some() || slot.is_clock_wrong())
     }
 
@@ -289,6 +300,8 @@ impl World {
                 }
             }
             Action::LeaveJob => self.leave_job(),
+            Action::MisuseConsole => self.misuse_console().await,
+            Action::DeleteNote { path } => self.delete_note(&path).await,
             Action::Rejoin { node } => self.rejoin(node),
             Action::CheckLeft { node } => self.check_left(node).await,
             Action::Enable { job } => self.enable(job).await,
@@ -478,6 +491,7 @@ impl World {
             self.enable(number).await;
         }
         self.rejoin_all();
+        self.delete_notes().await;
         // Between two fires, so that no shard runs at the time of the checks.
         let now = self.time.elapsed() + SETTLE_TIME;
         let settled =
