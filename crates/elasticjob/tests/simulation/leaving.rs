@@ -126,19 +126,34 @@ impl World {
         left.is_rejoining = true;
         slot.jobs[left.job].sticks.store(false, Ordering::Relaxed);
         let job = slot.jobs[left.job].node_job();
-        let joining = async move { NodeEvent::Rejoined(node, running.add(job).await) };
+        // Some callers do not wait for the end: then the node must not have joined.
+        let patience = if self.leaving_rng.percent(25) {
+            Duration::from_millis(self.leaving_rng.between(5, 80))
+        } else {
+            Duration::MAX
+        };
+        let joining = async move {
+            let joined = tokio::time::timeout(patience, running.add(job)).await;
+            NodeEvent::Rejoined(
+                node,
+                joined
+                    .map_err(|_| "given up".to_owned())
+                    .and_then(|joined| joined.map_err(|error| error.to_string())),
+            )
+        };
         left.task = Some(self.tasks.spawn(joining));
     }
 
-    pub(super) fn has_rejoined(
-        &mut self,
-        node: usize,
-        result: Result<(), elasticjob::node::NodeError>,
-    ) {
+    pub(super) fn has_rejoined(&mut self, node: usize, result: Result<(), String>) {
         let slot = &mut self.slots[node % 10];
         let Some(left) = slot.left.as_mut().filter(|_| slot.node == Some(node)) else { return };
         left.task = None;
         if let Err(error) = result {
+            left.is_rejoining = false;
+            // What it has written is deleted from now on.
+            if !error.contains("still leaving") {
+                left.since = self.time.elapsed();
+            }
             self.oracle.log(format_args!("n{node} did not join job{} again: {error}", left.job));
             self.schedule.add(self.time.monotonic() + REJOIN_PAUSE, Action::Rejoin { node });
             return;
@@ -161,10 +176,10 @@ impl World {
     pub(super) async fn check_left(&mut self, node: usize) {
         let slot = &self.slots[node % 10];
         let Some(left) = slot.left.as_ref().filter(|_| slot.node == Some(node)) else { return };
+        self.schedule.add(self.time.monotonic() + CHECK_INTERVAL, Action::CheckLeft { node });
         if left.is_rejoining || lock(&self.plans[left.job]).has_java {
             return;
         }
-        self.schedule.add(self.time.monotonic() + CHECK_INTERVAL, Action::CheckLeft { node });
         let now = self.time.elapsed();
         let is_quiet = self
             .oracle

@@ -5,7 +5,7 @@
 //! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
 //! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
 //! nodes leave and join, in every third simulation also single jobs ([`leaving`]), other programs write into the nodes of a job
-//! ([`foreign_writes`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
+//! ([`foreign_writes`]) or delete them ([`console`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
 //! and a half to settle.
 //!
 //! The simulated [`network`] gives the guarantees of a real one: a session ends only when the server has not heard from the process for the
@@ -43,6 +43,7 @@
 //! `make test` simulates 2,000 seeds, `make sim SEEDS=20000` as many as requested, and `SEED=7 make sim` one, with its timeline. Defects of the
 //! protocol that the simulation found are kept as scenarios in `tests/membership`.
 
+mod console;
 mod faults;
 mod final_checks;
 mod foreign_writes;

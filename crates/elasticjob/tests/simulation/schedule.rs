@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use elasticjob::{registry::SessionId, runtime::Monotonic};
+use elasticjob::{
+    registry::{Path, SessionId},
+    runtime::Monotonic,
+};
 
 /// An action on the simulated cluster.
 #[derive(Debug, Clone)]
@@ -44,6 +47,10 @@ pub(super) enum Action {
     Rejoin { node: usize },
     /// Nothing of this node may be left in the job that it has left.
     CheckLeft { node: usize },
+    /// A console deletes a node that is in use, or another program creates one where none is expected.
+    MisuseConsole,
+    /// Such a node is deleted.
+    DeleteNote { path: Path },
     /// A disabled job is enabled again, with its shards and servers.
     Enable { job: usize },
     /// The fault phase ends.

@@ -13,6 +13,7 @@ use std::{
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
+    console,
     java::JavaInstance,
     jobs::{HandlerContext, JobPlan},
     leaving::{self, LeftJob},
@@ -26,7 +27,10 @@ use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
     job::RunId,
     node::{Node, NodeError, RunningNode},
-    registry::memory::{MemoryRegistry, MemoryServer},
+    registry::{
+        Path,
+        memory::{MemoryRegistry, MemoryServer},
+    },
     runtime::Clock,
     schedule::Zone,
 };
@@ -50,6 +54,9 @@ pub(super) struct World {
     pub(super) leaving_rng: Rng,
     /// For faults that were added after seeds were named.
     pub(super) second_rng: Rng,
+    pub(super) console_rng: Rng,
+    /// Nodes that other programs have put below shards that run.
+    pub(super) notes: Vec<Path>,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Milliseconds by which the registry's clock is ahead.
@@ -112,7 +119,7 @@ pub(super) enum NodeEvent {
     Stopped(usize, bool),
     /// It has left a job, or a run of it has not ended in time.
     Left(usize),
-    Rejoined(usize, Result<(), NodeError>),
+    Rejoined(usize, Result<(), String>),
 }
 
 impl World {
@@ -182,6 +189,8 @@ impl World {
             foreign_rng: Rng::new(!seed),
             has_further_faults: seed % 2 == 1,
             leaving_rng: leaving::rng_of(seed),
+            console_rng: console::rng_of(seed),
+            notes: Vec::new(),
             rng,
             second_rng,
         }
@@ -243,12 +252,14 @@ impl World {
             self.java_instances.spawn(java.run());
         }
         self.schedule_leaving();
+        self.schedule_console();
         let end_at = now + Duration::from_secs(10) + self.fault_profile.fault_phase;
         self.schedule.add(end_at, Action::EndFaults);
     }
 
     fn is_disturbed(&self) -> bool {
         self.connections.values().any(|connection| connection.is_disturbed())
+            || !self.notes.is_empty()
             || self.slots.iter().any(|slot| slot.transition.is_some())
             || self.registry_offset.load(Ordering::Relaxed) != 0
     }
@@ -321,6 +332,8 @@ impl World {
             }
             Action::ResetShards { job } => self.reset_shards(job).await,
             Action::LeaveJob => self.leave_job(),
+            Action::MisuseConsole => self.misuse_console().await,
+            Action::DeleteNote { path } => self.delete_note(&path).await,
             Action::Rejoin { node } => self.rejoin(node),
             Action::CheckLeft { node } => self.check_left(node).await,
             Action::Enable { job } => self.enable(job).await,
@@ -525,6 +538,7 @@ impl World {
             self.enable(number).await;
         }
         self.rejoin_all();
+        self.delete_notes().await;
         // Between two fires, so that no shard runs at the time of the checks.
         let now = self.time.elapsed() + SETTLE_TIME;
         let settled =
