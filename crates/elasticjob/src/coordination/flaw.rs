@@ -32,6 +32,8 @@ pub enum Flaw {
     IgnoreClaimLoss,
     /// A page of a clock that was ahead covers every fire until the one that it names.
     TrustEveryPage,
+    /// Fires that the run of a later fire answers are not recorded.
+    HideCoalescedFires,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

@@ -2,23 +2,28 @@
 
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::task::{self, JoinSet};
 
 use super::{
     pending_work::{PendingWork, WorkItem},
+    reported_fires::ReportedFires,
     run::RunResult,
 };
 use crate::{
     coordination::{member::BusyShards, trigger::TriggerRequest},
     job::ShardSelection,
     runtime::CancelToken,
+    schedule::{Missed, Schedule},
 };
 
 /// State of a job loop that outlives registry sessions.
 pub(super) struct JobState {
     /// Fires due after this instant are compensated if they did not run.
     pub(super) since: Timestamp,
+    /// The fire that the timer reported last.
+    pub(super) last_alarm: Timestamp,
+    pub(super) reported: ReportedFires,
     /// The catch-up of fires that came due while no instance was up is done.
     pub(super) is_caught_up: bool,
     pub(super) busy: BusyShards,
@@ -38,6 +43,8 @@ impl JobState {
     pub(super) fn new(since: Timestamp, busy: BusyShards) -> Self {
         Self {
             since,
+            last_alarm: since,
+            reported: ReportedFires::until(since),
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),
@@ -46,6 +53,13 @@ impl JobState {
             items: Vec::new(),
             active: None,
         }
+    }
+
+    /// The timer reports this fire, or only the newest of several that passed while the process did not run: the fires since it last did.
+    pub(super) fn alarm(&mut self, schedule: Option<&Schedule>, due_at: Timestamp) -> Missed {
+        let last = std::mem::replace(&mut self.last_alarm, due_at).max(self.since);
+        let passed = schedule.and_then(|it| it.missed(last, due_at, SignedDuration::MAX));
+        passed.unwrap_or(Missed { first: due_at, last: due_at, count: 1 })
     }
 
     /// Begins a new session and returns the request that cancels its runs. Runs of the previous session continue and no longer delay new ones.
