@@ -17,11 +17,11 @@ use elasticjob::{
 };
 
 /// How wrong clocks may be: a fire may start this much before or after it is due.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(3);
+pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(3);
 /// A misfire must have been compensated after this long without a fault: a bit longer than the longest run.
 const COMPENSATED_WITHIN: Duration = Duration::from_secs(25);
 /// How long a job must have had its configuration, and a node must have been a member, for a fire to be checked.
-const STABLE_FOR: Duration = Duration::from_secs(15);
+pub(super) const STABLE_FOR: Duration = Duration::from_secs(15);
 
 impl World {
     /// Checks that the cluster has settled and that no fire of the whole simulation vanished.
@@ -29,6 +29,8 @@ impl World {
         self.check_registry().await;
         self.check_last_fires();
         self.check_all_fires();
+        self.check_fire_gaps();
+        self.check_coalesced_fires();
         self.check_final_triggers();
     }
 
@@ -262,7 +264,7 @@ impl World {
 }
 
 /// The fires of a job that fires every `every` seconds, in this period.
-fn fires(every: u64, from: Duration, until: Duration) -> impl Iterator<Item = Duration> {
+pub(super) fn fires(every: u64, from: Duration, until: Duration) -> impl Iterator<Item = Duration> {
     let first = from.as_secs().next_multiple_of(every);
     (first..).step_by(every as usize).map(Duration::from_secs).take_while(move |due| *due <= until)
 }

@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 11] = [
+const FLAWS: [Flaw; 12] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -62,6 +62,7 @@ const FLAWS: [Flaw; 11] = [
     Flaw::ForgetMissedFires,
     Flaw::IgnoreClaimLoss,
     Flaw::TrustEveryPage,
+    Flaw::HideCoalescedFires,
 ];
 
 /// The flaw that `FLAW` names.

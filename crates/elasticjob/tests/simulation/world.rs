@@ -13,6 +13,7 @@ use std::{
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
+    fire_reports,
     java::JavaInstance,
     jobs::{HandlerContext, JobPlan},
     network::{Connection, FaultRates, SimulatedRegistry},
@@ -399,6 +400,7 @@ impl World {
             .randomness(Arc::new(self.rng.fork()))
             .flaws(self.flaws)
             .drain(DRAIN_TIMEOUT)
+            .history(fire_reports::recorder(&self.oracle))
             .zone(Zone::utc());
         for plan in &self.plans {
             let job = lock(plan).job.clone();
