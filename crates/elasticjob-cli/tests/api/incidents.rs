@@ -40,8 +40,12 @@ async fn missing_owners_drift_and_missed_fires_are_distinct_incidents() {
     let url = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
     let store = Store::open(&url).await.unwrap();
     let at = SystemClock.now();
-    for (ago, count, reason) in [(60, 1, MissedReason::Skipped), (600, 4, MissedReason::NoInstance)]
-    {
+    let fires = [
+        (60, 1, MissedReason::Skipped),
+        (600, 4, MissedReason::NoInstance),
+        (30, 9, MissedReason::Coalesced),
+    ];
+    for (ago, count, reason) in fires {
         let first = at - SignedDuration::from_secs(ago);
         let job = "well".parse().unwrap();
         let missed = FiresMissed { job, first, last: first, count, reason, at: first };
@@ -60,7 +64,8 @@ async fn missing_owners_drift_and_missed_fires_are_distinct_incidents() {
     assert!(missed.starts_with("5 fires did not run, the last due at "), "{missed}");
     assert_eq!(incidents.as_array().unwrap().len(), 4, "{incidents:#}");
     let recent = console.admin().data("/api/v1/r/shop/overview?hours=1");
-    assert_eq!(recent["lastHours"]["missed"], 5);
+    assert_eq!(recent["lastHours"]["missed"], 5, "a run answers the coalesced ones");
+    assert_eq!(recent["lastHours"]["coalesced"], 9);
 }
 
 #[tokio::test(flavor = "multi_thread")]

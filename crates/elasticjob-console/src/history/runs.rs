@@ -71,8 +71,8 @@ pub(super) fn parse_cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem
 #[into_params(parameter_in = Query)]
 struct RunsQuery {
     job: Option<String>,
-    /// `running`, `done`, `failed` or `cancelled`.
-    #[param(pattern = "^(running|done|failed|cancelled)$")]
+    /// `running`, `done`, `incomplete`, `failed` or `cancelled`.
+    #[param(pattern = "^(running|done|incomplete|failed|cancelled)$")]
     state: Option<String>,
     /// `schedule` or `trigger`.
     #[param(pattern = "^(schedule|trigger)$")]

@@ -66,7 +66,7 @@ struct Overview {
     incidents: Vec<Incident>,
     /// Number of incidents.
     incident_count: usize,
-    /// Runs of the last hours; null without a history store, or if it does not answer.
+    /// Runs and missed fires of the last hours; null without a history store, which means that they are not recorded, or if it does not answer.
     last_hours: Option<LastHours>,
     /// Why the history store does not answer.
     history_problem: Option<String>,
@@ -199,10 +199,10 @@ async fn last_hours(
     Ok((last_hours, missed_fires(missed)))
 }
 
-/// Missed fires as incidents, one per job.
+/// Missed fires as incidents, one per job. Coalesced fires are none: a run answers them.
 fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let mut jobs: Vec<MissedFires> = Vec::new();
-    for missed in missed {
+    for missed in missed.into_iter().filter(|missed| !missed.is_coalesced()) {
         match jobs.iter_mut().find(|known| known.job_name == missed.job_name) {
             Some(known) => {
                 known.count += missed.count;

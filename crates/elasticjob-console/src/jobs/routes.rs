@@ -338,7 +338,9 @@ async fn explain(
     let (admin, shard) = (access.admin().await?, check_shard(query.shard)?);
     Ok(Json(match access.history().await {
         Ok(history) => admin.explain_with_history(&history, &job, shard, at).await?,
-        Err(problem) if problem.code == Code::NoHistory => admin.explain(&job, shard, at).await?,
+        Err(problem) if problem.code == Code::NoHistory => {
+            admin.explain(&job, shard, at).await?.not_recorded()
+        }
         Err(problem) => admin.explain(&job, shard, at).await?.without_history(&problem.detail),
     }))
 }

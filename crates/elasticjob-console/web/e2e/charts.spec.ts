@@ -99,6 +99,21 @@ test("the tile Late links to the start delay chart", async ({ root }) => {
   await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
 });
 
+test("without a history store, missed fires read as not recorded", async ({ root }) => {
+  await root.route("**/api/v1/r/dev/overview*", async (route) => {
+    const response = await route.fetch();
+    const overview = (await response.json()) as object;
+    const json = { ...overview, incidents: [], incidentCount: 0, lastHours: null };
+    await route.fulfill({ response, json });
+  });
+
+  await root.goto(`${baseUrl()}/r/dev`);
+
+  const tile = root.locator("[data-tile]").filter({ hasText: "Missed" });
+  await expect(tile).toContainText("not recorded");
+  await expect(root.getByText("Missed fires are not recorded")).toBeVisible();
+});
+
 test("truncated and estimated data is marked", async ({ root }) => {
   const incidents = Array.from({ length: 50 }, (_, number) => ({
     jobName: `job-${number}`,

@@ -127,6 +127,36 @@ test("similar failures are grouped and link to their runs", async ({ root }) => 
   await expect(runs.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
 });
 
+test("a run that lacks shards is incomplete, and shards of Java are not tracked", async ({
+  root,
+}) => {
+  const lacking = {
+    state: "incomplete",
+    expectedShards: 3,
+    untrackedShards: 2,
+    done: 1,
+    shards: 1,
+  };
+  await root.route(/\/api\/v1\/r\/dev\/runs\?/, async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as { items: object[] };
+    const items = page.items.map((run) => ({ ...run, ...lacking }));
+    await route.fulfill({ response, json: { ...page, items } });
+  });
+  await root.route(/\/api\/v1\/r\/dev\/runs\/[^/]+$/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), ...lacking } });
+  });
+
+  await root.goto(`${baseUrl()}/r/dev/runs`);
+  const row = root.locator("[data-run]").first();
+  await expect(row).toContainText("incomplete");
+  await expect(row).toContainText("1/3");
+  await row.getByRole("link").first().click();
+
+  await expect(root.getByText("2 shards run by Java")).toBeVisible();
+});
+
 test("missed fires are listed with their reason", async ({ root }) => {
   // overrun sometimes runs longer than its interval; without misfire compensation the fire in between is skipped.
   await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: false });

@@ -40,6 +40,8 @@ pub enum Flaw {
     LeaveLate,
     /// Fires that were due while the job or the shard was disabled are caught up.
     IgnoreFloor,
+    /// Fires that the run of a later fire answers are not recorded.
+    HideCoalescedFires,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

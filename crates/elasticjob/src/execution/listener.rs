@@ -48,10 +48,16 @@ pub trait Listener: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when fires are missed: no instance was up; the previous run was still going and the job does not compensate misfires; or the ledger
-    /// page of a shard cannot be read.
+    /// Called when fires are missed: no instance was up; the previous run was still going, or shards could not be claimed in time, and the job does
+    /// not compensate misfires; or the ledger page of a shard cannot be read.
     /// For counting; it must return quickly.
     fn missed(&self, job: &JobName, fires: usize) {
+        let _ = (job, fires);
+    }
+
+    /// Called when a run answers earlier fires, too, which therefore get no run of their own: how many.
+    /// For counting; it must return quickly.
+    fn coalesced(&self, job: &JobName, fires: usize) {
         let _ = (job, fires);
     }
 }
@@ -86,8 +92,17 @@ impl Listeners {
 
     /// Calls `missed` of each.
     pub fn missed(&self, job: &JobName, fires: usize) {
+        self.count_fires(job, |listener| listener.missed(job, fires));
+    }
+
+    /// Calls `coalesced` of each.
+    pub fn coalesced(&self, job: &JobName, fires: usize) {
+        self.count_fires(job, |listener| listener.coalesced(job, fires));
+    }
+
+    fn count_fires(&self, job: &JobName, count: impl Fn(&dyn Listener)) {
         for listener in &self.0 {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener.missed(job, fires))) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| count(&**listener))) {
                 let failure = Failure::panicked(&*payload);
                 tracing::error!(%job, error = %failure, "listener panicked on missed fires");
             }

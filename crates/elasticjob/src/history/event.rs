@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::stable_hash::stable_hash;
 use crate::job::{
-    Attempt, FencingToken, InstanceId, InvalidValue, JobName, Outcome, RunId, Shard, ShardCount,
-    TaskId,
+    Attempt, ExpectedShards, FencingToken, InstanceId, InvalidValue, JobName, Outcome, RunId,
+    Shard, ShardCount, TaskId,
 };
 
 /// Something that happened to a job, a run or an attempt.
@@ -22,7 +22,7 @@ pub enum Event {
     Lost(AttemptLost),
     /// Java ElasticJob's status trace: an instance's part of a run changes its state.
     Status(Status),
-    /// A fire was due and will not run.
+    /// Fires were due and do not get a run of their own.
     Missed(FiresMissed),
     /// An attempt printed lines.
     Printed(OutputPrinted),
@@ -109,6 +109,8 @@ pub struct AttemptStarted {
     pub triggered_by: Option<String>,
     pub item: u32,
     pub total: ShardCount,
+    /// How many shards the run should have; `None` if that is not known.
+    pub expected: Option<ExpectedShards>,
     /// Attempt number and reason.
     pub attempt: Attempt,
     /// The fencing token of the claim, which grows with every claim of the shard.
@@ -132,6 +134,7 @@ impl AttemptStarted {
             triggered_by: shard.triggered_by.clone(),
             item: shard.item,
             total: shard.total,
+            expected: shard.expected(),
             attempt: shard.attempt,
             token: shard.token,
             task: shard.task.clone(),
@@ -205,7 +208,7 @@ impl StatusState {
     }
 }
 
-/// Fires were due and will not run.
+/// Fires were due and do not get a run of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiresMissed {
     pub job: JobName,
@@ -216,7 +219,7 @@ pub struct FiresMissed {
     pub at: Timestamp,
 }
 
-/// Why a fire will not run.
+/// Why a fire does not get a run of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedReason {
@@ -224,14 +227,26 @@ pub enum MissedReason {
     Skipped,
     /// No instance was up, and the job does not catch up.
     NoInstance,
+    /// A run of a later fire answers it, too.
+    Coalesced,
+    /// The ledger page of a shard cannot be read.
+    Unreadable,
+    /// Shards could not be claimed in time, and the job does not compensate misfires.
+    NotStarted,
 }
 
 impl MissedReason {
-    /// `skipped` or `nobody_there`.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Skipped, Self::NoInstance, Self::Coalesced, Self::Unreadable, Self::NotStarted];
+
+    /// `skipped`, `nobody_there`, `coalesced`, `unreadable` or `not_started`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Skipped => "skipped",
             Self::NoInstance => "nobody_there",
+            Self::Coalesced => "coalesced",
+            Self::Unreadable => "unreadable",
+            Self::NotStarted => "not_started",
         }
     }
 }

@@ -10,7 +10,9 @@ use super::{
     AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, Line, MissedReason,
     OutputCut, OutputPrinted, Status, StatusState,
 };
-use crate::job::{Attempt, FencingToken, InstanceId, Outcome, RunId, RunReason, TaskId};
+use crate::job::{
+    Attempt, ExpectedShards, FencingToken, InstanceId, Outcome, RunId, RunReason, TaskId,
+};
 
 /// Fixed messages, so that rewording the library's own messages does not change the golden files.
 pub(super) const FAILED: &str = "order 4711 not found";
@@ -53,6 +55,8 @@ fn started(number: i64, reason: RunReason, triggered_by: Option<&str>) -> Arc<At
         triggered_by: triggered_by.map(ToOwned::to_owned),
         item: 1,
         total: 2.try_into().unwrap(),
+        // As runs are recorded that began before shards were counted.
+        expected: (number >= 30).then_some(ExpectedShards { tracked: 1, untracked: 1 }),
         attempt,
         token,
         task: task(),
@@ -142,7 +146,10 @@ fn statuses(run: &RunId) -> impl Iterator<Item = Event> {
 fn missed() -> impl Iterator<Item = Event> {
     let reasons = successors(Some(MissedReason::Skipped), |reason| match reason {
         MissedReason::Skipped => Some(MissedReason::NoInstance),
-        MissedReason::NoInstance => None,
+        MissedReason::NoInstance => Some(MissedReason::Coalesced),
+        MissedReason::Coalesced => Some(MissedReason::Unreadable),
+        MissedReason::Unreadable => Some(MissedReason::NotStarted),
+        MissedReason::NotStarted => None,
     });
     reasons.map(|reason| {
         let job = "settle".parse().unwrap();

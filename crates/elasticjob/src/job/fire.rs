@@ -6,8 +6,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    context::Context, error::InvalidValue, instance::InstanceId, job::Job, name::JobName,
-    shards::ShardCount,
+    context::Context,
+    error::InvalidValue,
+    instance::InstanceId,
+    job::Job,
+    name::JobName,
+    shards::{ExpectedShards, ShardCount},
 };
 use crate::runtime::CancelToken;
 
@@ -293,6 +297,7 @@ pub struct Shard {
     pub token: FencingToken,
     /// The author of the trigger, if there is one and it is known. A failover run does not know it.
     pub triggered_by: Option<String>,
+    expected: Option<ExpectedShards>,
     cancel: ShardCancel,
 }
 
@@ -323,6 +328,7 @@ impl Shard {
             due_at: fire.due_at,
             token,
             triggered_by: fire.triggered_by.clone(),
+            expected: None,
             cancel: ShardCancel::default(),
         }
     }
@@ -332,6 +338,18 @@ impl Shard {
     pub fn attempt(mut self, attempt: Attempt) -> Self {
         self.attempt = attempt;
         self
+    }
+
+    /// Sets how many shards the run should have.
+    #[must_use]
+    pub fn expecting(mut self, expected: Option<ExpectedShards>) -> Self {
+        self.expected = expected;
+        self
+    }
+
+    /// How many shards the run should have; `None` if the instance that claimed this shard did not know, as after a takeover.
+    pub fn expected(&self) -> Option<ExpectedShards> {
+        self.expected
     }
 
     /// Sets the cancellation request.

@@ -56,5 +56,5 @@ pub use self::{
     properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
     shard_selection::{ShardItems, ShardSelection},
-    shards::{ItemParameters, ShardCount},
+    shards::{ExpectedShards, ItemParameters, ShardCount},
 };

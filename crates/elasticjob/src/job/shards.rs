@@ -45,6 +45,15 @@ impl fmt::Display for ShardCount {
     }
 }
 
+/// How many shards a run should have, as the instance that claims shards for it knows: those of the run that exist and are enabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpectedShards {
+    /// Shards whose attempts are recorded.
+    pub tracked: u32,
+    /// Shards that a Java instance owns. It records no run, so nothing is known of them.
+    pub untracked: u32,
+}
+
 /// The parameter of each shard: `0=Beijing,1=Shanghai`.
 ///
 /// Parsed as Java ElasticJob does: entries are separated by commas; surrounding spaces and trailing commas are ignored; if a shard

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::run::{RunContext, RunResult};
 use crate::{
     coordination::member::ClaimScope,
+    history::MissedReason,
     job::{CatchUp, Fire},
     schedule::{Missed, Schedule},
 };
@@ -45,7 +46,8 @@ impl RunContext {
         if let Some(missed) = schedule.missed(last, until, SignedDuration::MAX) {
             let Missed { first, last, count } = missed;
             self.listeners.missed(&self.job.name, count);
-            self.history.record_missed_while_down(&self.job.name, (first, last, count as u64));
+            self.history.record_missed(&self.job.name, missed, MissedReason::NoInstance);
+            self.reported.extend(until);
             tracing::warn!(
                 job = %self.job.name, count, %first, %last,
                 hint = "elasticjob.catch.up sets which of them run",

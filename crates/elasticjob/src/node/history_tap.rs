@@ -14,7 +14,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use tracing::Instrument;
 
 use crate::{
@@ -26,6 +25,7 @@ use crate::{
     },
     job::{JobName, Outcome, RunId, RunReason, Shard, TaskId},
     runtime::Clock,
+    schedule::Missed,
 };
 
 /// Records what happens on this node in its history, if it has one. Clones record to the same history.
@@ -175,29 +175,11 @@ impl HistoryTap {
         });
     }
 
-    /// Records a fire that came due while the previous run was still going, and will not run.
-    pub(super) fn record_skipped(&self, job: &JobName, due_at: Timestamp) {
-        self.record_missed(job, (due_at, due_at, 1), MissedReason::Skipped);
-    }
-
-    /// Records fires that came due while no instance was up, and will not run: first, last and count.
-    pub(super) fn record_missed_while_down(
-        &self,
-        job: &JobName,
-        fires: (Timestamp, Timestamp, u64),
-    ) {
-        self.record_missed(job, fires, MissedReason::NoInstance);
-    }
-
-    fn record_missed(
-        &self,
-        job: &JobName,
-        fires: (Timestamp, Timestamp, u64),
-        reason: MissedReason,
-    ) {
+    /// Records fires that get no run of their own.
+    pub(super) fn record_missed(&self, job: &JobName, fires: Missed, reason: MissedReason) {
         if let Some(tap) = &self.0 {
-            let (first, last, count) = fires;
-            let (job, at) = (job.clone(), tap.clock.now());
+            let Missed { first, last, count } = fires;
+            let (job, at, count) = (job.clone(), tap.clock.now(), count as u64);
             tap.recording.record(Event::Missed(FiresMissed {
                 job,
                 first,
@@ -333,7 +315,7 @@ mod tests {
     #[test]
     fn failure_message_has_the_form_of_a_java_map() {
         let job = Job::named("settle").unwrap().shards(3);
-        let fire = Fire::scheduled(job.name.clone(), Timestamp::UNIX_EPOCH);
+        let fire = Fire::scheduled(job.name.clone(), jiff::Timestamp::UNIX_EPOCH);
         let task: TaskId = "settle@-@0,1,2@-@READY@-@1.2.3.4@-@5".parse().unwrap();
         let ran = |results: &[AttemptResult]| -> Vec<ShardResult> {
             (0..)

@@ -23,6 +23,7 @@ use super::{
     job_state::JobState,
     once_barrier::OnceBarrier,
     pending_work::WorkItem,
+    reported_fires::ReportedFires,
     run::{RunContext, RunResult},
     schedule_clock::ScheduleClock,
     supervision::Supervision,
@@ -43,13 +44,14 @@ use crate::{
     execution::{
         Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Work,
     },
+    history::MissedReason,
     job::{
         Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
         ThreadPool,
     },
     registry::{self, Registry},
     runtime::{CancelReason, CancelToken, Clock, Randomness},
-    schedule::Zone,
+    schedule::{Missed, Zone},
 };
 
 /// How long a fire waits at most for a sharding in progress.
@@ -233,7 +235,7 @@ impl JobLoop {
         let _ = answer.send(Ok(()));
         let now = self.node.clock.now();
         let attended_since = member.attended_since().map_or(now, |since| since.min(now));
-        let mut state = JobState::new(attended_since, self.busy.clone());
+        let mut state = JobState::new(now, attended_since, self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
             self.ready.send_replace(false);
@@ -279,7 +281,7 @@ impl JobLoop {
                 && let Some(item) = state.next_item()
             {
                 let item = self.with_run_id(item);
-                let run = self.run_context(&member, &job, &runner, &cancel);
+                let run = self.run_context(&member, &job, &runner, &cancel, &state.reported);
                 if let Some(id) = self.spawn(item.clone(), run, &job, state) {
                     state.run_started(id, item);
                 }
@@ -298,6 +300,7 @@ impl JobLoop {
                             // Past fires of the new schedule were never due.
                             state.since = self.node.clock.now();
                             state.pending.change_schedule();
+                            state.reported.extend(state.since);
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -314,12 +317,12 @@ impl JobLoop {
                     Some(MemberEvent::Disconnected) => drop(self.ready.send_replace(false)),
                     Some(MemberEvent::Misfired) => state.pending.may_have_misfires = true,
                     Some(MemberEvent::TakenOver(claimed)) => {
-                        let run = self.run_context(&member, &job, &runner, &cancel);
+                        let run = self.run_context(&member, &job, &runner, &cancel, &state.reported);
                         state.runs.spawn(async move { run.run_taken_over(*claimed).await });
                     }
                     Some(MemberEvent::ShardLost(lost)) => self.node.history.record_lost(*lost),
-                    Some(MemberEvent::ShardsUnreadable(problems)) => {
-                        self.report_unreadable(&job, problems);
+                    Some(MemberEvent::ShardsUnreadable { due_at, problems }) => {
+                        self.report_unreadable(&job, due_at, problems);
                     }
                     Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
@@ -334,6 +337,7 @@ impl JobLoop {
                     }
                 },
                 due_at = next_fire(alarm.as_mut()) => {
+                    let passed = state.alarm(job.schedule(&self.node.zone).as_ref(), due_at);
                     if !state.is_running() {
                         state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
@@ -345,9 +349,10 @@ impl JobLoop {
                             instance: member.id().clone(),
                         });
                     } else {
-                        tracing::warn!(job = %job.name, %due_at, "fire skipped, previous run still going");
-                        self.listeners.missed(&job.name, 1);
-                        self.node.history.record_skipped(&job.name, due_at);
+                        tracing::warn!(job = %job.name, %due_at, count = passed.count, "fire skipped, previous run still going");
+                        self.listeners.missed(&job.name, passed.count);
+                        self.node.history.record_missed(&job.name, passed, MissedReason::Skipped);
+                        state.reported.extend(due_at);
                     }
                 }
                 Some(ended) = state.runs.join_next_with_id() => {
@@ -435,8 +440,17 @@ impl JobLoop {
     }
 
     /// Shards whose ledger page cannot be read do not start until an operator acts, so they are counted and alerted at every fire.
-    fn report_unreadable(&self, job: &Job, problems: BTreeMap<u32, String>) {
+    fn report_unreadable(
+        &self,
+        job: &Job,
+        due_at: Option<Timestamp>,
+        problems: BTreeMap<u32, String>,
+    ) {
         self.listeners.missed(&job.name, 1);
+        if let Some(due_at) = due_at {
+            let fire = Missed { first: due_at, last: due_at, count: 1 };
+            self.node.history.record_missed(&job.name, fire, MissedReason::Unreadable);
+        }
         for (shard, problem) in problems {
             let hint = format!("elasticjob shard reset {} {shard}", job.name);
             let failure = Failure::new(format!("shard {shard} did not run: {problem} ({hint})"));
@@ -479,6 +493,7 @@ impl JobLoop {
         job: &Arc<Job>,
         runner: &Arc<Runner>,
         cancel: &CancelToken,
+        reported: &ReportedFires,
     ) -> RunContext {
         RunContext {
             registry: Arc::clone(&self.node.registry),
@@ -494,6 +509,8 @@ impl JobLoop {
             alerts: self.node.alerts.clone(),
             output: Arc::clone(&self.node.output),
             history: self.node.history.clone(),
+            schedule: job.schedule(&self.node.zone),
+            reported: reported.clone(),
             cancel: cancel.clone(),
             flaws: self.node.flaws,
         }

@@ -2,17 +2,19 @@
 
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::task::{self, JoinSet};
 
 use super::{
     pending_work::{PendingWork, WorkItem},
+    reported_fires::ReportedFires,
     run::RunResult,
 };
 use crate::{
     coordination::{member::BusyShards, trigger::TriggerRequest},
     job::ShardSelection,
     runtime::CancelToken,
+    schedule::{Missed, Schedule},
 };
 
 /// State of a job loop that outlives registry sessions.
@@ -21,6 +23,9 @@ pub(super) struct JobState {
     pub(super) since: Timestamp,
     /// Since when there has been an instance: this one, or others that were there when it joined. Fires due until then are caught up.
     pub(super) attended_since: Timestamp,
+    /// The fire that the timer reported last.
+    pub(super) last_alarm: Timestamp,
+    pub(super) reported: ReportedFires,
     /// The catch-up of fires that came due while no instance was up is done.
     pub(super) is_caught_up: bool,
     pub(super) busy: BusyShards,
@@ -37,10 +42,12 @@ pub(super) struct JobState {
 }
 
 impl JobState {
-    pub(super) fn new(attended_since: Timestamp, busy: BusyShards) -> Self {
+    pub(super) fn new(now: Timestamp, attended_since: Timestamp, busy: BusyShards) -> Self {
         Self {
             since: attended_since,
             attended_since,
+            last_alarm: now,
+            reported: ReportedFires::until(attended_since),
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),
@@ -49,6 +56,13 @@ impl JobState {
             items: Vec::new(),
             active: None,
         }
+    }
+
+    /// The timer reports this fire, or only the newest of several that passed while the process did not run: the fires since it last did.
+    pub(super) fn alarm(&mut self, schedule: Option<&Schedule>, due_at: Timestamp) -> Missed {
+        let last = std::mem::replace(&mut self.last_alarm, due_at).max(self.since);
+        let passed = schedule.and_then(|it| it.missed(last, due_at, SignedDuration::MAX));
+        passed.unwrap_or(Missed { first: due_at, last: due_at, count: 1 })
     }
 
     /// Begins a new session and returns the request that cancels its runs. Runs of the previous session continue and no longer delay new ones.

@@ -24,6 +24,7 @@ mod lease_refresh;
 mod once_barrier;
 mod pending_work;
 mod permission_check;
+mod reported_fires;
 mod run;
 mod run_lease;
 mod running_node;

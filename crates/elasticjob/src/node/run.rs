@@ -8,9 +8,13 @@ use std::{
     time::Duration,
 };
 
+use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
-use super::{history_tap::HistoryTap, once_barrier::OnceBarrier, schedule_clock::ScheduleClock};
+use super::{
+    history_tap::HistoryTap, once_barrier::OnceBarrier, reported_fires::ReportedFires,
+    schedule_clock::ScheduleClock,
+};
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -20,10 +24,12 @@ use crate::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
         RunSettings, Runner, ShardResult, Work,
     },
+    history::MissedReason,
     job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, ShardSelection, TaskId},
     problem::Problem,
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock},
+    schedule::{Missed, Schedule},
 };
 
 /// How long a shard that has ended waits for the others of its run before it is released without them.
@@ -45,6 +51,9 @@ pub(super) struct RunContext {
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
+    /// The schedule of the job, if it has one.
+    pub(super) schedule: Option<Schedule>,
+    pub(super) reported: ReportedFires,
     pub(super) cancel: CancelToken,
     pub(super) flaws: Flaws,
 }
@@ -76,6 +85,7 @@ impl RunContext {
                 .alerts
                 .send(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
         {
+            self.report_not_started(&fire, scope.reason());
             return RunResult::NothingToRun;
         }
         let reason = scope.reason();
@@ -116,9 +126,39 @@ impl RunContext {
             }
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not started");
+                self.report_not_started(&fire, reason);
                 RunResult::NothingToRun
             }
         }
+    }
+
+    /// Reports a fire that could not start as missed if nothing compensates it. Otherwise the run that compensates it reports what it answers.
+    fn report_not_started(&self, fire: &Fire, reason: RunReason) {
+        if reason != RunReason::Schedule || self.job.misfire == Misfire::RunOnce {
+            return;
+        }
+        let missed = Missed { first: fire.due_at, last: fire.due_at, count: 1 };
+        self.listeners.missed(&fire.job, missed.count);
+        self.history.record_missed(&fire.job, missed, MissedReason::NotStarted);
+        self.reported.extend(fire.due_at);
+    }
+
+    /// Reports the fires that this run answers together with its own: they came due while this process did not run, the registry did not answer,
+    /// shards were being assigned, or an earlier run was going. What no instance saw is the business of catch-up.
+    fn report_coalesced(&self, claimed: &ShardClaim) {
+        let since = claimed.shards.iter().filter_map(|shard| shard.answers_since).min();
+        let (Some(schedule), Some(since)) = (&self.schedule, since) else { return };
+        let fire = &claimed.fire;
+        let since = since.max(self.reported.end(self.clock.now()));
+        let until = fire.due_at - SignedDuration::from_nanos(1);
+        let Some(coalesced) = schedule.missed(since, until, SignedDuration::MAX) else { return };
+        if self.flaws.has(Flaw::HideCoalescedFires) {
+            return;
+        }
+        let Missed { first, last, count } = coalesced;
+        tracing::warn!(job = %fire.job, run_id = %fire.run, count, %first, %last, "fires coalesced into one run");
+        self.listeners.coalesced(&fire.job, count);
+        self.history.record_missed(&fire.job, coalesced, MissedReason::Coalesced);
     }
 
     /// Runs shards that were taken over.
@@ -149,6 +189,7 @@ impl RunContext {
             self.release(fire, unstarted.collect()).await;
             return RunResult::Postponed;
         }
+        self.report_coalesced(&claimed);
         let task = self.task_id(fire, claimed.shards.iter().map(|claim| claim.item).collect());
         let shards = self.shards(&claimed, &task, reason);
         let unguarded = shards.iter().map(|(shard, _)| shard.clone()).collect();
@@ -181,6 +222,7 @@ impl RunContext {
             let number = NonZeroU32::new(claim.attempt).unwrap_or(NonZeroU32::MIN);
             let shard = Shard::of(&self.job, fire, task.clone(), claim.item, *token)
                 .attempt(Attempt { number, reason })
+                .expecting(claimed.expected)
                 .cancelled_by(claim.status.cancel().clone());
             (shard, self.guard(session, Arc::clone(&claim.status)))
         });

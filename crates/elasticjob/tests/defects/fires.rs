@@ -139,6 +139,28 @@ async fn fires_of_a_disabled_time_are_not_caught_up_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fires_of_a_frozen_machine_are_reported_as_coalesced() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let every_ten = job(1).cron("0/10 * * * * ?").unwrap();
+    let (_node, _connection) = cluster.node(1, every_ten, &handler).await;
+    cluster.advance_seconds(11).await;
+    assert_eq!(handler.attempts().len(), 1);
+
+    Log::start_capture();
+    // One step of the clock: nothing of this process runs meanwhile.
+    cluster.clock.advance(Duration::from_secs(100));
+    cluster.advance_seconds(2).await;
+
+    let expected = [(0, "2026-11-15T06:01:50Z".to_owned(), RunReason::Schedule)];
+    assert_eq!(due(&handler.attempts()[1..]), expected);
+    let logged = Log::captured();
+    let line = logged.lines().find(|line| line.contains("fires coalesced into one run"));
+    let fires = "count=9 first=2026-11-15T06:00:20Z last=2026-11-15T06:01:40Z";
+    assert!(line.is_some_and(|line| line.contains(fires)), "{logged}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn misfire_is_compensated_right_after_the_run_beside_java() {
     let cluster = Cluster::new().await;
     let slow = TestHandler::blocked();

@@ -7,7 +7,7 @@ use elasticjob::{
     history::{
         AttemptEnded, AttemptStarted, Event, Line, OutputCut, OutputPrinted, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Fire, Outcome, RunId, RunReason, TaskId},
+    job::{Attempt, ExpectedShards, FencingToken, Fire, Outcome, RunId, RunReason, TaskId},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -33,6 +33,7 @@ pub(crate) struct SampleAttempt {
     /// Start delay in milliseconds.
     pub(crate) late: i64,
     pub(crate) trigger: Option<(RunId, Option<String>)>,
+    pub(crate) expected: Option<ExpectedShards>,
 }
 
 impl SampleAttempt {
@@ -48,7 +49,13 @@ impl SampleAttempt {
             instance: "10.0.0.7@-@4711-00000001".to_owned(),
             late: 7,
             trigger: None,
+            expected: None,
         }
+    }
+
+    /// The run should have this many shards, and as many of Java ElasticJob.
+    pub(crate) fn expecting(&self, tracked: u32, untracked: u32) -> Self {
+        Self { expected: Some(ExpectedShards { tracked, untracked }), ..self.clone() }
     }
 
     pub(crate) fn item(&self, item: u32) -> Self {
@@ -89,7 +96,9 @@ impl SampleAttempt {
             None => Fire::scheduled(job.name.clone(), self.due),
         };
         let token = FencingToken::new(self.token);
-        Shard::of(&job, &fire, self.task(), self.item, token).attempt(self.attempt)
+        Shard::of(&job, &fire, self.task(), self.item, token)
+            .attempt(self.attempt)
+            .expecting(self.expected)
     }
 
     fn start(&self) -> Arc<AttemptStarted> {

@@ -37,8 +37,19 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         reason: MissedReason::NoInstance,
         at: after(3 * an_hour),
     });
+    let coalesced = Event::Missed(FiresMissed {
+        job: job.name.clone(),
+        first: after(4 * an_hour),
+        last: after(5 * an_hour),
+        count: 2,
+        reason: MissedReason::Coalesced,
+        at: after(6 * an_hour),
+    });
+    let alone = SampleAttempt::of("settle", 6 * an_hour).expecting(2, 0);
     store
         .store(&[
+            coalesced,
+            alone.ended(5, (Outcome::Succeeded, None)),
             lost.started(),
             again.started(),
             again.ended(40, (Outcome::Succeeded, None)),
@@ -75,5 +86,12 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         missed[0].1.contains("2 missed fires") && missed[0].1.contains("no instance was running"),
         "{missed:?}"
     );
+    let coalesced = at(5 * an_hour).await;
+    assert!(
+        coalesced[0].1.contains("2 coalesced fires") && coalesced[0].1.contains("a later fire"),
+        "{coalesced:?}"
+    );
+    let incomplete = at(6 * an_hour).await;
+    assert!(incomplete[1].1.ends_with("is incomplete: 1 of 2 shards ran"), "{incomplete:?}");
     assert!(at(-10 * an_hour).await[0].1.contains("has nothing"));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elasticjob::history::{HistoryUrl, RunFilter, Sink, SinkError, Store, StoreError};
+use elasticjob::history::{HistoryUrl, RunFilter, RunState, Sink, SinkError, Store, StoreError};
 use testbed::free_port;
 use tokio::task::JoinSet;
 
@@ -82,6 +82,28 @@ pub(crate) async fn older_tables_are_upgraded(database: &TestDatabase) {
     assert!(database.has("ELASTICJOB_MISSED_JOB").await);
     assert!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA WHERE version > 1").await > 0);
 }
+
+/// Whether they had every shard is not known.
+pub(crate) async fn runs_of_older_tables_keep_their_state(database: &TestDatabase) {
+    drop(database.open().await);
+    for column in ["expected", "untracked"] {
+        database.execute(&format!("ALTER TABLE ELASTICJOB_RUN DROP COLUMN {column}")).await;
+    }
+    database.execute(OLDER_RUN).await;
+
+    let store = database.open().await;
+    store.store(&done("settle", 0, 5)).await.unwrap();
+
+    let runs = store.runs(&RunFilter::default()).await.unwrap().rows;
+    let read = runs.iter().map(|run| (run.job_name.as_str(), run.state, run.expected_shards));
+    let read: Vec<_> = read.collect();
+    assert_eq!(read, [("settle", RunState::Done, None), ("older", RunState::Done, None)]);
+}
+
+const OLDER_RUN: &str = "\
+    INSERT INTO ELASTICJOB_RUN \
+    (run_id, job_name, due_ms, source, total, state, started_ms, ended_ms, shards, done, failed, attempts, changes) \
+    VALUES ('older/1000', 'older', 1000, 'schedule', 3, 'done', 1000, 1001, 1, 1, 0, 1, 2)";
 
 pub(crate) async fn reader_can_query_without_newest_index(database: &TestDatabase) {
     create_older_tables(database).await;

@@ -262,6 +262,34 @@ pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
     );
 }
 
+pub(crate) async fn coalesced_fires_are_not_counted_as_missed(database: &TestDatabase) {
+    let store = database.open().await;
+    let fires = |reason: MissedReason, count: u64| {
+        let job = "settle".parse().unwrap();
+        let (first, last, at) = (after(0), after(5000), after(6000));
+        Event::Missed(FiresMissed { job, first, last, count, reason, at })
+    };
+    let reasons = [
+        (MissedReason::Coalesced, 9),
+        (MissedReason::Unreadable, 1),
+        (MissedReason::NotStarted, 2),
+    ];
+    store.store(&reasons.map(|(reason, count)| fires(reason, count))).await.unwrap();
+
+    let totals = store.tally(Span::default(), SignedDuration::from_secs(1)).await.unwrap();
+    assert_eq!((totals.missed, totals.coalesced), (3, 9));
+    let listed = store.missed(Some("settle"), Span::default(), 10).await.unwrap();
+    let mut listed: Vec<_> =
+        listed.iter().map(|it| (it.count, it.is_coalesced(), it.reason_text())).collect();
+    listed.sort_unstable();
+    let expected = [
+        (1, false, "the ledger page of a shard could not be read"),
+        (2, false, "shards could not be claimed in time"),
+        (9, true, "answered by the run of a later fire"),
+    ];
+    assert_eq!(listed, expected);
+}
+
 pub(crate) async fn gap_reported_by_several_instances_is_stored_once(database: &TestDatabase) {
     let store = database.open().await;
     let gap = |last: i64, count: u64, reason: MissedReason| {

@@ -2,10 +2,11 @@
 
 use elasticjob::{
     history::{
-        AttemptId, AttemptLost, Event, OutputCut, OutputPosition, RunFilter, RunState, Sink,
+        AttemptId, AttemptLost, Event, OutputCut, OutputPosition, RunFilter, RunState, Sink, Span,
         StatusState, TraceFilter,
     },
     job::{FencingToken, Outcome, RunReason},
+    runtime::{Clock, SystemClock},
 };
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -185,6 +186,57 @@ pub(crate) async fn open_attempt_is_lost_once_its_shard_starts_again(database: &
     assert!(lost.failure.unwrap().starts_with("its instance was gone before it ended"));
     assert_eq!(still.state, RunState::Running);
     assert_eq!((run().await.state, run().await.failure), (RunState::Done, None));
+}
+
+pub(crate) async fn run_without_every_expected_shard_is_incomplete(database: &TestDatabase) {
+    let store = database.open().await;
+    let zero = SampleAttempt::of("settle", 0).expecting(2, 1);
+    // A part of a trigger that had to wait expects only what is left, and a takeover knows nothing.
+    let one = SampleAttempt::of("settle", 0).item(1).expecting(1, 0);
+    let taken_over = SampleAttempt { expected: None, ..one.again(RunReason::Failover, 101) };
+    let complete = SampleAttempt::of("report", 0).expecting(1, 0);
+    let id = zero.run().to_string();
+    let run = async || store.run(&id).await.unwrap().unwrap().run;
+    let listed = async |state| {
+        let filter = RunFilter { state: Some(state), ..RunFilter::default() };
+        store.runs(&filter).await.unwrap().rows.len()
+    };
+    let succeed =
+        |attempt: &SampleAttempt| [attempt.started(), attempt.ended(5, (Outcome::Succeeded, None))];
+
+    store.store(&[succeed(&zero), succeed(&complete)].concat()).await.unwrap();
+    let incomplete = run().await;
+    assert_eq!((incomplete.state, incomplete.shards), (RunState::Incomplete, 1));
+    assert_eq!((incomplete.expected_shards, incomplete.untracked_shards), (Some(2), Some(1)));
+    assert_eq!((listed(RunState::Done).await, listed(RunState::Incomplete).await), (1, 1));
+    let totals = store.tally(Span::default(), SignedDuration::from_secs(1)).await.unwrap();
+    assert_eq!((totals.runs, totals.done, totals.incomplete), (2, 1, 1));
+    let figures = store.figures(&["settle"], Span::default()).await.unwrap().remove(0);
+    assert_eq!((figures.done, figures.incomplete, figures.last_success), (0, 1, None));
+    assert_eq!(figures.success_permille(), Some(0));
+    let hour = SignedDuration::from_hours(1);
+    let buckets = store.buckets(Some("settle"), Span::default(), hour).await.unwrap();
+    assert_eq!((buckets.len(), buckets[0].state.as_str()), (1, "incomplete"));
+
+    store.store(&[one.started()]).await.unwrap();
+    store.store(&succeed(&taken_over)).await.unwrap();
+    let done = run().await;
+    assert_eq!((done.state, done.expected_shards), (RunState::Done, Some(2)));
+    assert_eq!((listed(RunState::Done).await, listed(RunState::Incomplete).await), (2, 0));
+}
+
+/// The other instance may be about to report that it has started.
+pub(crate) async fn run_whose_last_shard_just_ended_is_still_running(database: &TestDatabase) {
+    let store = database.open().await;
+    let due = SystemClock.now() - SignedDuration::from_secs(5);
+    let zero = SampleAttempt { due, ..SampleAttempt::of("settle", 0).expecting(2, 0) };
+
+    store.store(&[zero.started(), zero.ended(5, (Outcome::Succeeded, None))]).await.unwrap();
+
+    let run = store.run(&zero.run().to_string()).await.unwrap().unwrap().run;
+    assert_eq!(run.state, RunState::Running);
+    let totals = store.tally(Span::default(), SignedDuration::from_secs(60)).await.unwrap();
+    assert_eq!((totals.running, totals.incomplete, totals.done), (1, 0, 0));
 }
 
 pub(crate) async fn concurrent_writers_agree_on_run_state(database: &TestDatabase) {

@@ -12,9 +12,12 @@ use std::{
 use elasticjob::{
     coordination::trigger::TriggerRequest,
     history::{AttemptLost, Event, MissedReason, Recorder, Sink, StatusState},
-    job::{CatchUp, Failover, Job, Misfire, Outcome, Retry, RunReason, Shard, ShardSelection},
+    job::{
+        CatchUp, ExpectedShards, Failover, Job, Misfire, Outcome, Retry, RunReason, Shard,
+        ShardSelection,
+    },
     node::Node,
-    registry::memory::MemoryServer,
+    registry::{ExpectedVersion, memory::MemoryServer},
     runtime::Clock,
     schedule::Zone,
     testing::Cluster,
@@ -171,18 +174,19 @@ async fn instance_without_shards_records_that_once() {
     assert!(sink.statuses()[0].task.items.is_empty());
 }
 
-/// Takes seven seconds the first time, and no time after that.
-fn slow_once()
--> impl Fn(Shard) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>>
+/// Takes this long the first time, and no time after that.
+fn slow_once(
+    first: Duration,
+) -> impl Fn(Shard) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>>
 + Send
 + Sync
 + 'static {
     let runs = Arc::new(AtomicU32::new(0));
     move |_| {
-        let first = runs.fetch_add(1, Ordering::SeqCst) == 0;
+        let is_first = runs.fetch_add(1, Ordering::SeqCst) == 0;
         Box::pin(async move {
-            if first {
-                tokio::time::sleep(7 * SECOND).await;
+            if is_first {
+                tokio::time::sleep(first).await;
             }
             Ok(())
         })
@@ -194,8 +198,10 @@ async fn misfire_is_traced_and_compensated() {
     let sink = TestSink::new(Behaviour::Good);
     let late = job("0/5 * * * * ?").shards(1).misfire(Misfire::RunOnce);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
-    let _node =
-        cluster.node(|node| node.history(recorder_to(&sink)).job(late, slow_once())).await.unwrap();
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(late, slow_once(7 * SECOND)))
+        .await
+        .unwrap();
 
     cluster.advance(9 * SECOND).await;
 
@@ -220,7 +226,7 @@ async fn skipped_fire_is_recorded_as_missed() {
     let skipping = job("0/5 * * * * ?").shards(1).misfire(Misfire::Skip);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
     let _node = cluster
-        .node(|node| node.history(recorder_to(&sink)).job(skipping, slow_once()))
+        .node(|node| node.history(recorder_to(&sink)).job(skipping, slow_once(7 * SECOND)))
         .await
         .unwrap();
 
@@ -228,6 +234,78 @@ async fn skipped_fire_is_recorded_as_missed() {
 
     let missed: Vec<_> = missed(&sink);
     assert_eq!(missed, [("2026-11-15T06:00:05Z".to_owned(), 1, MissedReason::Skipped)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fires_answered_by_one_run_are_recorded_with_their_count() {
+    let sink = TestSink::new(Behaviour::Good);
+    let late = job("0/5 * * * * ?").shards(1).misfire(Misfire::RunOnce);
+    let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(late, slow_once(22 * SECOND)))
+        .await
+        .unwrap();
+
+    cluster.advance(40 * SECOND).await;
+
+    // The run of :00 ended at :22; then :20 ran, and answered :05, :10 and :15.
+    let expected = [("2026-11-15T06:00:05Z".to_owned(), 3, MissedReason::Coalesced)];
+    assert_eq!(missed(&sink), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn skipped_fires_are_not_recorded_a_second_time_by_the_next_run() {
+    let sink = TestSink::new(Behaviour::Good);
+    let skipping = job("0/5 * * * * ?").shards(1).misfire(Misfire::Skip);
+    let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(skipping, slow_once(22 * SECOND)))
+        .await
+        .unwrap();
+
+    cluster.advance(40 * SECOND).await;
+
+    let skipped = |second: &str| (format!("2026-11-15T06:00:{second}Z"), 1, MissedReason::Skipped);
+    assert_eq!(missed(&sink), ["05", "10", "15", "20"].map(skipped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_records_how_many_shards_its_run_should_have() {
+    let sink = TestSink::new(Behaviour::Good);
+    let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(job("0 0 6 * * ?").shards(3), succeed))
+        .await
+        .unwrap();
+    cluster.admin().disable_shard(&"settle".parse().unwrap(), 2).await.unwrap();
+
+    cluster.advance(20 * SECOND).await;
+
+    let started = sink.started();
+    let expected: Vec<_> = started.iter().map(|started| started.expected).collect();
+    let two = Some(ExpectedShards { tracked: 2, untracked: 0 });
+    assert_eq!(expected, [two, two], "the disabled shard is not expected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fire_of_an_unreadable_shard_is_recorded_as_missed() {
+    let sink = TestSink::new(Behaviour::Good);
+    let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(job("0 0 * * * ?").shards(2), succeed))
+        .await
+        .unwrap();
+    cluster.advance(20 * SECOND).await;
+    let page = "/test~ledger/settle/1".parse().unwrap();
+    cluster.registry().set(&page, "{".into(), ExpectedVersion::Any).await.unwrap();
+
+    cluster.advance_to("2026-11-15T07:00:05Z").await;
+
+    let expected = [("2026-11-15T07:00:00Z".to_owned(), 1, MissedReason::Unreadable)];
+    assert_eq!(missed(&sink), expected);
+    let ran = sink.started().into_iter().filter(|it| it.due_at.to_string().contains("T07"));
+    let ran: Vec<_> = ran.map(|it| (it.item, it.expected.map(|it| it.tracked))).collect();
+    assert_eq!(ran, [(0, Some(2))], "a run that lacks a shard can be told");
 }
 
 fn missed(sink: &TestSink) -> Vec<(String, u64, MissedReason)> {

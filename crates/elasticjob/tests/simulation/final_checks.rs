@@ -19,11 +19,11 @@ use elasticjob::{
 };
 
 /// How wrong clocks may be: a fire may start this much before or after it is due.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(3);
+pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(3);
 /// A misfire must have been compensated after this long without a fault: a bit longer than the longest run.
 const COMPENSATED_WITHIN: Duration = Duration::from_secs(25);
 /// How long a job must have had its configuration, and a node must have been a member, for a fire to be checked.
-const STABLE_FOR: Duration = Duration::from_secs(15);
+pub(super) const STABLE_FOR: Duration = Duration::from_secs(15);
 /// A change by an operator is seen by every instance after this long without a fault.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -34,6 +34,8 @@ impl World {
         self.check_last_fires();
         self.check_all_fires();
         self.check_catch_up();
+        self.check_fire_gaps();
+        self.check_coalesced_fires();
         self.check_final_triggers();
     }
 
@@ -338,7 +340,7 @@ impl World {
 }
 
 /// The fires of a job that fires every `every` seconds, in this period.
-fn fires(every: u64, from: Duration, until: Duration) -> impl Iterator<Item = Duration> {
+pub(super) fn fires(every: u64, from: Duration, until: Duration) -> impl Iterator<Item = Duration> {
     let first = from.as_secs().next_multiple_of(every);
     (first..).step_by(every as usize).map(Duration::from_secs).take_while(move |due| *due <= until)
 }

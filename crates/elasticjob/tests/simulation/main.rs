@@ -38,6 +38,9 @@
 //! * **No due fire vanished.** A fire of a job that fires every half minute or less often ran, for every shard, if a node was a member all the
 //!   time until the next fire, the job and the shard were enabled and not changed, and there was no fault for the last 28 seconds before the next
 //!   fire. (Misfires of jobs that fire more often may be answered by the next fire; and a job can be configured not to compensate misfires.)
+//! * **Every fire is accounted for** ([`fire_reports`]): it ran, or a node recorded it as coalesced, skipped or missed. A fire between two claims of
+//!   a shard was recorded by the process of the later claim, if it was a member when the fire was due and lived on. Of a job with one shard, no fire
+//!   that ran is recorded as coalesced.
 //! * **Every node stops in time**, and no loop sends requests without ever waiting.
 //!
 //! `make test` simulates 2,000 seeds, `make sim SEEDS=20000` as many as requested, and `SEED=7 make sim` one, with its timeline. Defects of the
@@ -46,6 +49,7 @@
 mod console;
 mod faults;
 mod final_checks;
+mod fire_reports;
 mod foreign_writes;
 mod java;
 mod jobs;

@@ -12,11 +12,13 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use super::{
+    fire_reports::FireGap,
     network::Connection,
     process::{ProcessState, TrueTime},
 };
 use elasticjob::{
     coordination::ledger::{LedgerPage, LedgerState},
+    history::FiresMissed,
     job::{InstanceId, LeaseLoss, RunId, RunReason, Shard},
     registry::{Op, SessionId},
 };
@@ -60,6 +62,8 @@ pub(super) struct Inner {
     /// The registry's clock was wrong, so that fires may have been started early.
     was_registry_clock_wrong: bool,
     pub(super) requests: u64,
+    pub(super) fire_gaps: Vec<FireGap>,
+    pub(super) fire_reports: Vec<FiresMissed>,
     /// Since when there is no fault.
     pub(super) undisturbed_since: Option<Duration>,
     /// Earlier periods without a fault.
@@ -139,6 +143,22 @@ impl Oracle {
         drop(inner);
         if is_limit_reached {
             self.report_violation(format_args!("{MAX_REQUESTS} requests: a loop never waits"));
+        }
+    }
+
+    /// A node recorded fires that got no run of their own.
+    pub(super) fn fires_reported(&self, missed: FiresMissed) {
+        self.log(format_args!(
+            "{} fires of {} are recorded as {}: {} to {}",
+            missed.count,
+            missed.job,
+            missed.reason.as_str(),
+            missed.first,
+            missed.last
+        ));
+        // A clock that was ahead reports fires that are still to come.
+        if missed.last <= self.time.at(self.time.elapsed() + MAX_EARLY) {
+            self.lock().fire_reports.push(missed);
         }
     }
 
@@ -460,7 +480,7 @@ impl Inner {
     ) -> Vec<String> {
         let is_resharding = self.resharding.keys().any(|(job, _)| *job == key.0);
         let mut violations = Vec::new();
-        let Self { shards, sessions, ended_sessions, timeline, .. } = self;
+        let Self { shards, sessions, ended_sessions, timeline, fire_gaps, .. } = self;
         let record = shards.entry(key.clone()).or_default();
         let name = format!("{}/{}", key.0, key.1);
         let holder =
@@ -470,6 +490,16 @@ impl Inner {
             let of = sessions.get(holder.as_str());
             of.is_some_and(|of| !ended_sessions.contains(of) && *of != session)
         });
+        match (record.page.due_at, page.due_at) {
+            // A claim that is withdrawn restores the page.
+            (Some(withdrawn), restored) if restored.is_none_or(|due_at| due_at < withdrawn) => {
+                fire_gaps.retain(|gap| gap.key != *key || gap.claimed != withdrawn);
+            }
+            (Some(last), Some(claimed)) if last < claimed && claimed <= latest => {
+                fire_gaps.push(FireGap { node, key: key.clone(), last, claimed, at: now });
+            }
+            _ => {}
+        }
         match page.state {
             LedgerState::Running => {
                 if let Some(other) = other {

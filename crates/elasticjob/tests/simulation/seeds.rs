@@ -50,7 +50,7 @@ fn simulate_seeds(
     done.load(Ordering::Relaxed)
 }
 
-const FLAWS: [Flaw; 15] = [
+const FLAWS: [Flaw; 16] = [
     Flaw::SkipClaim,
     Flaw::KeepReassigned,
     Flaw::IgnoreLease,
@@ -66,6 +66,7 @@ const FLAWS: [Flaw; 15] = [
     Flaw::NoServerRepair,
     Flaw::LeaveLate,
     Flaw::IgnoreFloor,
+    Flaw::HideCoalescedFires,
 ];
 
 /// The flaw that `FLAW` names.

@@ -13,7 +13,7 @@ use std::{
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
-    console,
+    console, fire_reports,
     java::JavaInstance,
     jobs::{HandlerContext, JobPlan},
     leaving::{self, LeftJob},
@@ -470,6 +470,7 @@ impl World {
             .randomness(Arc::new(self.rng.fork()))
             .flaws(self.flaws)
             .drain(DRAIN_TIMEOUT)
+            .history(fire_reports::recorder(&self.oracle))
             .zone(Zone::utc());
         let jobs = self.plans.iter().map(|plan| HandlerContext {
             oracle: Arc::clone(&self.oracle),

@@ -378,6 +378,8 @@ export interface components {
             durationMs: components["schemas"]["Percentiles"] | null;
             /** Format: int64 */
             failed: number;
+            /** Format: int64 */
+            incomplete: number;
             jobName: string;
             /** Format: date-time */
             lastRun: string | null;
@@ -593,6 +595,8 @@ export interface components {
             /** Format: date-time */
             endedAt: string | null;
             /** Format: int64 */
+            expectedShards: number | null;
+            /** Format: int64 */
             failed: number;
             failure: string | null;
             jobName: string;
@@ -609,6 +613,8 @@ export interface components {
             state: components["schemas"]["RunState"];
             traceId: string | null;
             triggeredBy: string | null;
+            /** Format: int64 */
+            untrackedShards: number | null;
         };
         RunDetails: components["schemas"]["Run"] & {
             executions: components["schemas"]["Execution"][];
@@ -635,7 +641,7 @@ export interface components {
             state: components["schemas"]["AttemptState"];
         };
         /** @enum {string} */
-        RunState: "running" | "done" | "failed" | "cancelled";
+        RunState: "running" | "done" | "incomplete" | "failed" | "cancelled";
         RunWithShards: components["schemas"]["RunDetails"] & {
             items: components["schemas"]["RunShard"][];
         };
@@ -755,9 +761,13 @@ export interface components {
         Topic: "missing" | "unreadable" | "disabled" | "noInstance" | "serverDisabled" | "noLeader" | "resharding" | "noShard" | "shardDisabled" | "noOwner" | "ownerGone" | "running" | "misfire" | "failover" | "schedule" | "started" | "missed" | "history" | "limits";
         Totals: {
             /** Format: int64 */
+            coalesced: number;
+            /** Format: int64 */
             done: number;
             /** Format: int64 */
             failed: number;
+            /** Format: int64 */
+            incomplete: number;
             /** Format: int64 */
             late: number;
             /** Format: int64 */

@@ -26,6 +26,19 @@ impl Explanation {
     pub fn has(&self, topic: Topic, shard: Option<u32>) -> bool {
         self.findings.iter().any(|finding| finding.topic == topic && finding.shard == shard)
     }
+
+    /// Adds the finding that no history store is set, so that nothing is known of fires that were missed or coalesced.
+    #[must_use]
+    pub fn not_recorded(mut self) -> Self {
+        self.findings.push(Finding {
+            topic: Topic::Limits,
+            severity: Severity::Info,
+            shard: None,
+            message: "missed fires are not recorded: no history store is set".to_owned(),
+            hint: Some("--history URL sets the store that the workers record to".to_owned()),
+        });
+        self
+    }
 }
 
 /// One reason why a job or shard ran or did not run, or a fact about it.

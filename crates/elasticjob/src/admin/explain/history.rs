@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use super::{Explanation, Finding, Severity, Topic};
 use crate::{
     admin::{Admin, AdminError},
-    history::{AttemptState, Execution, MissedFires, RunDetails, Span, Store, StoreError},
+    history::{
+        AttemptState, Execution, MissedFires, RunDetails, RunState, Span, Store, StoreError,
+    },
     job::{JobName, Outcome, RunId},
 };
 
@@ -88,17 +90,32 @@ impl Explanation {
             let message = describe_attempt(due_at, execution);
             self = self.with_finding(Some(*item), Topic::History, severity, message);
         }
+        if let Some(RunDetails { run, .. }) =
+            run.filter(|run| run.run.state == RunState::Incomplete)
+        {
+            let expected = run.expected_shards.unwrap_or_default();
+            let message = format!(
+                "the run of the fire of {due_at} is incomplete: {} of {expected} shards ran",
+                run.shards
+            );
+            self = self.with_finding(None, Topic::History, Severity::Warning, message);
+        }
         for fires in missed {
+            let (kind, severity) = if fires.is_coalesced() {
+                ("coalesced", Severity::Info)
+            } else {
+                ("missed", Severity::Warning)
+            };
             let message = format!(
                 "history has {}, that of {due_at} among them: {}",
                 if fires.count == 1 {
-                    "a missed fire".to_owned()
+                    format!("a {kind} fire")
                 } else {
-                    format!("{} missed fires", fires.count)
+                    format!("{} {kind} fires", fires.count)
                 },
                 fires.reason_text()
             );
-            self = self.with_finding(None, Topic::History, Severity::Warning, message);
+            self = self.with_finding(None, Topic::History, severity, message);
         }
         if executions.is_empty() && missed.is_empty() {
             let message = format!("history has nothing of the fire of {due_at}");

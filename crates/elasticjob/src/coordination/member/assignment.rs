@@ -8,7 +8,7 @@ use crate::{
         sharding::available_instances,
         view::{CachedNode, View},
     },
-    job::{InstanceId, Job, Resharding, Strategy, server_of},
+    job::{ExpectedShards, InstanceId, Job, Resharding, Strategy, server_of},
 };
 
 /// The assignment of shards to instances, as this instance sees it.
@@ -111,6 +111,25 @@ impl Assignment<'_> {
             .collect()
     }
 
+    /// How many of the selected shards are to run, over all instances. Pure.
+    pub(super) fn expected_shards(&self, selects: impl Fn(u32) -> bool) -> ExpectedShards {
+        let mut expected = ExpectedShards { tracked: 0, untracked: 0 };
+        for shard in self.job.shards.items().filter(|shard| selects(*shard)) {
+            let view = self.view.shards.get(&shard);
+            let owner = view.and_then(|view| view.owner.as_ref()).and_then(CachedNode::text);
+            let owner = owner.and_then(|id| id.parse::<InstanceId>().ok());
+            if view.is_some_and(|view| view.disabled) {
+                continue;
+            }
+            if owner.is_some_and(|id| id.is_java()) {
+                expected.untracked += 1;
+            } else {
+                expected.tracked += 1;
+            }
+        }
+        expected
+    }
+
     /// The instance whose turn it is to run a rotating shard, which overrides the shard's owner: the first instance of the server that
     /// was named last. No instance, if that server has none.
     fn rotating_owner(&self) -> Option<String> {
@@ -175,6 +194,17 @@ mod tests {
 
         assert_eq!(test.assignment().assigned(), BTreeSet::from([0, 1, 2]));
         assert_eq!(test.assignment().runnable(), BTreeSet::from([2]));
+    }
+
+    #[test]
+    fn shards_of_java_are_not_tracked_and_disabled_ones_not_expected() {
+        let test = TestView::new(4, &[US, OTHER, "10.0.0.9@-@4711"])
+            .owners(&[US, OTHER, "10.0.0.9@-@4711", US])
+            .part(3, ShardNode::Disabled, "");
+        let expected = |selects: fn(u32) -> bool| test.assignment().expected_shards(selects);
+
+        assert_eq!(expected(|_| true), ExpectedShards { tracked: 2, untracked: 1 });
+        assert_eq!(expected(|shard| shard == 1), ExpectedShards { tracked: 1, untracked: 0 });
     }
 
     #[test]

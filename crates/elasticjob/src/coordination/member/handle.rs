@@ -25,7 +25,8 @@ use super::{
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{
-        Difference, FencingToken, Fire, InstanceId, Job, Outcome, RunId, RunReason, ShardSelection,
+        Difference, ExpectedShards, FencingToken, Fire, InstanceId, Job, Outcome, RunId, RunReason,
+        ShardSelection,
     },
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock, Randomness, Tasks},
@@ -50,8 +51,13 @@ pub enum MemberEvent {
     TakenOver(Box<ShardClaim>),
     /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
     ShardLost(Box<LostShard>),
-    /// Shards of ours did not start, because their ledger pages cannot be read; each with the problem.
-    ShardsUnreadable(BTreeMap<u32, String>),
+    /// Shards of ours did not start, because their ledger pages cannot be read.
+    ShardsUnreadable {
+        /// The fire that they should have run; `None` if they were triggered.
+        due_at: Option<Timestamp>,
+        /// What is wrong with the page of each shard.
+        problems: BTreeMap<u32, String>,
+    },
     /// An operator shut the instance down: stop.
     ShutDown,
     /// The session has ended: join again, under a new id.
@@ -104,6 +110,14 @@ impl ClaimScope {
         }
     }
 
+    /// Whether the run is for this shard at all, whichever instance owns it.
+    pub fn selects(&self, shard: u32) -> bool {
+        match self {
+            Self::Scheduled | Self::Misfired { .. } | Self::CatchUp => true,
+            Self::Triggered(shards) => shards.contains(shard),
+        }
+    }
+
     pub fn is_trigger(&self) -> bool {
         matches!(self, Self::Triggered(_))
     }
@@ -123,6 +137,8 @@ pub struct ShardClaim {
     pub token: FencingToken,
     /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
     pub remaining: BTreeSet<u32>,
+    /// How many shards the run should have, over all instances; `None` for a takeover, whose run was counted when it began.
+    pub expected: Option<ExpectedShards>,
     /// Cancels all shards; each of them has a child of it.
     pub cancel: CancelToken,
     /// The session of the claim: its deadline limits how long the claim may be trusted.
@@ -146,6 +162,8 @@ pub struct ClaimedShard {
     /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
     pub status: Arc<ClaimStatus>,
+    /// Fires after this instant and before the claimed one got no run of their own: this run answers them. `None` if that is not known.
+    pub answers_since: Option<Timestamp>,
 }
 
 /// Why a claimed shard is given back.

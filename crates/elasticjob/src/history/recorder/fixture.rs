@@ -9,7 +9,7 @@ use crate::{
         AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Event, FiresMissed, Line,
         MissedReason, OutputCut, OutputPrinted, Status, StatusState,
     },
-    job::{Attempt, FencingToken, Fire, Job, Outcome, RunReason, Shard},
+    job::{Attempt, ExpectedShards, FencingToken, Fire, Job, Outcome, RunReason, Shard},
 };
 
 /// The shard of the run with this number, of a job with one shard.
@@ -60,6 +60,7 @@ pub(super) fn one_of_each() -> Vec<Event> {
     let started = AttemptStarted {
         triggered_by: Some("ann \"the\" admin\n".into()),
         trace: Some("0af7651916cd43dd8448eb211c80319c".into()),
+        expected: Some(ExpectedShards { tracked: 2, untracked: 1 }),
         ..AttemptStarted::of(&retry, "主机".into(), plain.due_at)
     };
     let started = Arc::new(started);

@@ -14,7 +14,7 @@ use crate::{
         OutputCut, OutputPrinted, Status, StatusState,
         stored_reason::{read_reason, stored_reason},
     },
-    job::{Attempt, FencingToken, Outcome, ShardCount},
+    job::{Attempt, ExpectedShards, FencingToken, Outcome, ShardCount},
 };
 
 /// Encodes the event with a line end.
@@ -101,6 +101,11 @@ struct StartRecord {
     host: String,
     at: Timestamp,
     trace: Option<String>,
+    /// Older versions write neither this nor the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untracked: Option<u32>,
 }
 
 impl From<&AttemptStarted> for StartRecord {
@@ -121,6 +126,8 @@ impl From<&AttemptStarted> for StartRecord {
             host: started.host.to_string(),
             at: started.at,
             trace: started.trace.clone(),
+            expected: started.expected.map(|expected| expected.tracked),
+            untracked: started.expected.map(|expected| expected.untracked),
         }
     }
 }
@@ -136,6 +143,10 @@ impl StartRecord {
             triggered_by: self.by,
             item: self.item,
             total: ShardCount::try_from(self.total).ok()?,
+            expected: self.expected.map(|tracked| ExpectedShards {
+                tracked,
+                untracked: self.untracked.unwrap_or_default(),
+            }),
             attempt: Attempt { number: NonZeroU32::new(self.attempt)?, reason },
             token: FencingToken::new(self.token),
             task: self.task.parse().ok()?,
@@ -227,9 +238,7 @@ impl EventRecord {
                 first,
                 last,
                 count,
-                reason: [MissedReason::Skipped, MissedReason::NoInstance]
-                    .into_iter()
-                    .find(|it| it.as_str() == why)?,
+                reason: MissedReason::ALL.into_iter().find(|it| it.as_str() == why)?,
                 at,
             }),
             Self::Printed { id, run, item, part, lines } => {

@@ -11,7 +11,12 @@ use super::{
     page::Span,
     query::{bound, millis},
     rows::{failure_group, truncate_distinct},
+    runs::{RunState, state_condition},
     statement::Statement,
+};
+use crate::{
+    history::MissedReason,
+    runtime::{Clock, SystemClock},
 };
 
 /// Maximum number of Java ElasticJob's failures that are grouped.
@@ -26,8 +31,10 @@ pub struct JobFigures {
     pub job_name: String,
     /// Runs that started.
     pub runs: i64,
-    /// Runs that succeeded.
+    /// Runs that succeeded, with every shard that they should have.
     pub done: i64,
+    /// Runs that lack shards that they should have.
+    pub incomplete: i64,
     pub failed: i64,
     pub cancelled: i64,
     pub running: i64,
@@ -44,7 +51,7 @@ pub struct JobFigures {
 impl JobFigures {
     /// Success rate of ended runs in tenths of a percent; `None` if no run ended.
     pub fn success_permille(&self) -> Option<i64> {
-        let ended = self.done + self.failed + self.cancelled;
+        let ended = self.done + self.incomplete + self.failed + self.cancelled;
         (ended > 0).then(|| self.done * 1000 / ended)
     }
 }
@@ -65,7 +72,7 @@ pub struct Percentiles {
 pub struct Bucket {
     /// Start of the interval.
     pub from: Timestamp,
-    /// `running`, `done`, `failed`, `cancelled`.
+    /// `running`, `done`, `incomplete`, `failed`, `cancelled`.
     pub state: String,
     pub runs: i64,
     /// Longest duration, if any run ended.
@@ -100,17 +107,25 @@ pub struct MissedFires {
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
     pub count: i64,
-    /// `skipped` or `nobody_there`.
+    /// `skipped`, `nobody_there`, `unreadable`, `not_started`, or `coalesced`: answered by the run of a later fire, and so not missed.
     pub reason: String,
     pub noticed_at: Option<Timestamp>,
 }
 
 impl MissedFires {
+    /// Whether the run of a later fire answers these fires, so that they are not missed.
+    pub fn is_coalesced(&self) -> bool {
+        self.reason == MissedReason::Coalesced.as_str()
+    }
+
     /// [`reason`](Self::reason) in words for people.
     pub fn reason_text(&self) -> &str {
         match self.reason.as_str() {
             "nobody_there" => "no instance was running",
             "skipped" => "the previous run was still running",
+            "coalesced" => "answered by the run of a later fire",
+            "unreadable" => "the ledger page of a shard could not be read",
+            "not_started" => "shards could not be claimed in time",
             other => other,
         }
     }
@@ -138,11 +153,20 @@ impl Store {
             self.dialect(),
             "SELECT f.*, \
              (SELECT MAX(r.started_ms) FROM ELASTICJOB_RUN r WHERE r.job_name = f.job_name), \
-             (SELECT MAX(r.started_ms) FROM ELASTICJOB_RUN r WHERE r.job_name = f.job_name AND r.state = 'done') \
+             (SELECT MAX(r.started_ms) FROM ELASTICJOB_RUN r WHERE r.job_name = f.job_name AND r.state = 'done' \
+             AND (r.expected IS NULL OR r.shards >= r.expected)) \
              FROM (SELECT job_name, COUNT(*), ",
         );
-        for state in ["done", "failed", "cancelled", "running"] {
-            statement.push(&format!("COUNT(CASE WHEN state = '{state}' THEN 1 END), "));
+        let now = SystemClock.now();
+        for state in [
+            RunState::Done,
+            RunState::Failed,
+            RunState::Cancelled,
+            RunState::Running,
+            RunState::Incomplete,
+        ] {
+            let condition = state_condition(state, now);
+            statement.push(&format!("COUNT(CASE WHEN {condition} THEN 1 END), "));
         }
         let ranks = [("duration_ms", "d"), ("lateness_ms", "l")];
         let percentile = |(column, name): (&str, &str), percent: u32| {
@@ -156,7 +180,9 @@ impl Store {
             .flat_map(|rank| [50, 95, 99].map(|percent| percentile(rank, percent)))
             .collect();
         statement.push(&percentiles.join(", "));
-        statement.push(" FROM (SELECT job_name, state, duration_ms, lateness_ms");
+        statement.push(
+            " FROM (SELECT job_name, state, shards, expected, ended_ms, duration_ms, lateness_ms",
+        );
         for (column, name) in ranks {
             let is_null = format!("CASE WHEN {column} IS NULL THEN 1 ELSE 0 END");
             statement.push(&format!(
@@ -186,10 +212,11 @@ impl Store {
                 failed: row.int_or_zero(3)?,
                 cancelled: row.int_or_zero(4)?,
                 running: row.int_or_zero(5)?,
-                duration_ms: percentiles(6)?,
-                lateness_ms: percentiles(9)?,
-                last_run: millis(row.int(12)?),
-                last_success: millis(row.int(13)?),
+                incomplete: row.int_or_zero(6)?,
+                duration_ms: percentiles(7)?,
+                lateness_ms: percentiles(10)?,
+                last_run: millis(row.int(13)?),
+                last_success: millis(row.int(14)?),
             })
         })
         .await
@@ -204,10 +231,16 @@ impl Store {
     ) -> Result<Vec<Bucket>, StoreError> {
         let length = i64::try_from(bucket.as_millis()).unwrap_or(i64::MAX).max(1);
         let number = self.dialect().integer_division("started_ms", &length.to_string());
+        let now = SystemClock.now();
+        let [running, incomplete] =
+            [RunState::Running, RunState::Incomplete].map(|state| state_condition(state, now));
+        let state = format!(
+            "CASE WHEN {running} THEN 'running' WHEN {incomplete} THEN 'incomplete' ELSE state END"
+        );
         let mut statement = Statement::new(
             self.dialect(),
             format!(
-                "SELECT {number}, state, COUNT(*), MAX(duration_ms), MAX(lateness_ms) FROM ELASTICJOB_RUN"
+                "SELECT {number}, {state}, COUNT(*), MAX(duration_ms), MAX(lateness_ms) FROM ELASTICJOB_RUN"
             ),
         );
         statement.filter_job(job);

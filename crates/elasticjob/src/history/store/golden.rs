@@ -135,7 +135,8 @@ async fn store_keeps_its_words(url: &str, dialect: &str) {
 fn run_states_keep_their_spelling() {
     let states = std::iter::successors(Some(RunState::Running), |state| match state {
         RunState::Running => Some(RunState::Done),
-        RunState::Done => Some(RunState::Failed),
+        RunState::Done => Some(RunState::Incomplete),
+        RunState::Incomplete => Some(RunState::Failed),
         RunState::Failed => Some(RunState::Cancelled),
         RunState::Cancelled => None,
     });

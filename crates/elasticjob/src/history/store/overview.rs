@@ -10,9 +10,13 @@ use super::{
     page::Span,
     query::bound,
     rows::truncate_distinct,
-    runs::{RUN_COLUMNS, Run, own_run},
+    runs::{RUN_COLUMNS, Run, RunState, own_run, state_condition},
     statement::Statement,
     traces::TraceFilter,
+};
+use crate::{
+    history::MissedReason,
+    runtime::{Clock, SystemClock},
 };
 
 /// Number of rows that are searched for names.
@@ -28,14 +32,18 @@ const MAX_NAMES: usize = 100;
 pub struct Totals {
     /// Runs that started.
     pub runs: i64,
-    /// Runs that succeeded.
+    /// Runs that succeeded, with every shard that they should have.
     pub done: i64,
+    /// Runs that lack shards that they should have.
+    pub incomplete: i64,
     pub failed: i64,
     pub running: i64,
     /// Runs whose start delay exceeded the limit.
     pub late: i64,
-    /// Missed fires.
+    /// Fires that will not run.
     pub missed: i64,
+    /// Fires that got no run of their own, because the run of a later fire answers them.
+    pub coalesced: i64,
 }
 
 /// Kinds of names that can be searched.
@@ -103,8 +111,10 @@ impl Store {
     pub async fn tally(&self, span: Span, late: SignedDuration) -> Result<Totals, StoreError> {
         let late = i64::try_from(late.as_millis()).unwrap_or(i64::MAX);
         let mut statement = Statement::new(self.dialect(), "SELECT COUNT(*)");
-        for state in ["done", "failed", "running"] {
-            statement.push(&format!(", COUNT(CASE WHEN state = '{state}' THEN 1 END)"));
+        let now = SystemClock.now();
+        for state in [RunState::Done, RunState::Failed, RunState::Running, RunState::Incomplete] {
+            let condition = state_condition(state, now);
+            statement.push(&format!(", COUNT(CASE WHEN {condition} THEN 1 END)"));
         }
         statement.with(", COUNT(CASE WHEN lateness_ms > ? THEN 1 END)", [late.into()]);
         statement.push(" FROM ELASTICJOB_RUN");
@@ -116,14 +126,22 @@ impl Store {
                 row.int_or_zero(2)?,
                 row.int_or_zero(3)?,
                 row.int_or_zero(4)?,
+                row.int_or_zero(5)?,
             ])
         });
-        let [runs, done, failed, running, late] = counts.await?.pop().unwrap_or_default();
-        let mut statement = Statement::new(self.dialect(), "SELECT fires FROM ELASTICJOB_MISSED");
+        let [runs, done, failed, running, incomplete, late] =
+            counts.await?.pop().unwrap_or_default();
+        let mut statement =
+            Statement::new(self.dialect(), "SELECT why, fires FROM ELASTICJOB_MISSED");
         span.filter_millis(&mut statement, "noticed_ms");
-        let missed = self.query(&statement, |row| row.int_or_zero(0)).await?;
-        let missed = missed.into_iter().fold(0, i64::saturating_add);
-        Ok(Totals { runs, done, failed, running, late, missed })
+        let read = self.query(&statement, |row| Ok((row.text_or_empty(0)?, row.int_or_zero(1)?)));
+        let (mut missed, mut coalesced) = (0_i64, 0_i64);
+        for (why, fires) in read.await? {
+            let sum =
+                if why == MissedReason::Coalesced.as_str() { &mut coalesced } else { &mut missed };
+            *sum = sum.saturating_add(fires);
+        }
+        Ok(Totals { runs, done, incomplete, failed, running, late, missed, coalesced })
     }
 
     async fn count(&self, statement: &Statement) -> Result<i64, StoreError> {

@@ -38,6 +38,8 @@ pub(super) struct RunRow {
     source: &'static str,
     triggered_by: Option<String>,
     total: u32,
+    expected: Option<u32>,
+    untracked: Option<u32>,
     started_ms: i64,
 }
 
@@ -182,10 +184,15 @@ impl Rows {
                 source: source(&started.run),
                 triggered_by: triggered_by(started),
                 total: started.total.get(),
+                expected: None,
+                untracked: None,
                 started_ms: at,
             },
         );
         run.started_ms = run.started_ms.min(at);
+        // A part of a triggered run that had to wait expects only what is left, so the largest number counts.
+        run.expected = run.expected.max(started.expected.map(|expected| expected.tracked));
+        run.untracked = run.untracked.max(started.expected.map(|expected| expected.untracked));
     }
 
     fn status(&mut self, status: &Status) {

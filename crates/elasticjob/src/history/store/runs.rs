@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -17,7 +17,10 @@ use super::{
     statement::Statement,
     traces::Trace,
 };
-use crate::job::Outcome;
+use crate::{
+    job::Outcome,
+    runtime::{Clock, SystemClock},
+};
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -25,10 +28,13 @@ use crate::job::Outcome;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
-    /// A shard is running.
+    /// A shard is running, or the last one ended so recently that a shard that did not run yet may still start.
     Running,
-    /// Every shard that ran succeeded.
+    /// Every shard of the run succeeded. Of runs that an older version recorded, it is not known how many shards they should have: every shard that
+    /// ran succeeded.
     Done,
+    /// Every shard that ran succeeded, but not every shard ran that should have.
+    Incomplete,
     /// A shard's last attempt failed, timed out, was fenced, or was lost with its instance.
     Failed,
     /// A shard was cancelled, and none failed.
@@ -36,11 +42,12 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// `running`, `done`, `failed` or `cancelled`.
+    /// `running`, `done`, `incomplete`, `failed` or `cancelled`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Done => "done",
+            Self::Incomplete => "incomplete",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
         }
@@ -51,10 +58,10 @@ impl FromStr for RunState {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let all = [Self::Running, Self::Done, Self::Failed, Self::Cancelled];
+        let all = [Self::Running, Self::Done, Self::Incomplete, Self::Failed, Self::Cancelled];
         all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| StoreError::Url {
             problem: format!("{text:?} is not a state of a run"),
-            hint: "running, done, failed or cancelled".to_owned(),
+            hint: "running, done, incomplete, failed or cancelled".to_owned(),
         })
     }
 }
@@ -101,6 +108,10 @@ pub struct Run {
     pub lateness_ms: Option<i64>,
     /// Number of shards of the job; null if Java ElasticJob wrote it.
     pub sharding_total_count: Option<i64>,
+    /// Number of shards that the run should have: selected and enabled when it was due, without those of Java ElasticJob; null if not known.
+    pub expected_shards: Option<i64>,
+    /// Number of shards that Java ElasticJob owned, so that nothing is known of them; null if not known.
+    pub untracked_shards: Option<i64>,
     /// Number of shards that ran.
     pub shards: i64,
     /// Number of shards that succeeded.
@@ -128,7 +139,27 @@ pub struct RunDetails {
 }
 
 pub(super) const RUN_COLUMNS: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
-     total, shards, done, failed, attempts, failure, trace_id";
+     total, shards, done, failed, attempts, failure, trace_id, expected, untracked";
+
+/// How long after the end of the last shard another one may still start: a fire waits half a minute for an assignment.
+const START_GRACE: SignedDuration = SignedDuration::from_mins(1);
+
+/// The condition of a stored state. What is stored as done is only done if every expected shard ran; until [`START_GRACE`] has passed, it may become
+/// so. Here the stored words are given their meaning, so that rows of older and newer programs are read alike.
+pub(super) fn state_condition(state: RunState, now: Timestamp) -> String {
+    let settled = now.saturating_sub(START_GRACE).unwrap_or(Timestamp::MIN).as_millisecond();
+    let lacks_shards = "state = 'done' AND shards < expected";
+    match state {
+        RunState::Running => {
+            format!("(state = 'running' OR ({lacks_shards} AND ended_ms > {settled}))")
+        }
+        RunState::Done => {
+            "(state = 'done' AND (expected IS NULL OR shards >= expected))".to_owned()
+        }
+        RunState::Incomplete => format!("({lacks_shards} AND ended_ms <= {settled})"),
+        RunState::Failed | RunState::Cancelled => format!("state = '{}'", state.as_str()),
+    }
+}
 
 impl Store {
     /// Runs, newest first.
@@ -155,7 +186,12 @@ impl Store {
     ) -> Result<Vec<(Cursor, Run)>, StoreError> {
         let mut statement = self.select_runs();
         statement.filter_job(filter.job.as_deref());
-        statement.filter_if("state = ?", filter.state.map(|state| state.as_str().into()));
+        match filter.state {
+            None => {}
+            // Runs that may still become complete are left out: a search for them would read every run that succeeded.
+            Some(RunState::Running) => drop(statement.filter("state = 'running'", [])),
+            Some(state) => drop(statement.filter(&state_condition(state, SystemClock.now()), [])),
+        }
         statement.filter_if("source = ?", filter.source.as_deref().map(Into::into));
         if let Some(instance) = &filter.instance {
             let part = "run_id IN (SELECT run_id FROM JOB_EXECUTION_LOG WHERE instance = ?)";
@@ -202,8 +238,8 @@ impl Store {
                 statement.filter(self.dialect().success_condition(false), []);
                 statement.filter("failure_cause IS NULL AND complete_time IS NULL", []);
             }
-            // Java ElasticJob has no such state.
-            Some(RunState::Cancelled) => return Ok(Vec::new()),
+            // Java ElasticJob has no such states.
+            Some(RunState::Cancelled | RunState::Incomplete) => return Ok(Vec::new()),
         }
         statement.filter("start_time IS NOT NULL", []);
         filter.span.filter_timestamps(&mut statement, "start_time", &timestamp);
@@ -251,20 +287,35 @@ impl Store {
     }
 }
 
+/// Whether a shard that did not run yet may still start.
+fn is_recent(ended_at: Option<Timestamp>) -> bool {
+    ended_at.is_some_and(|ended_at| SystemClock.now().duration_since(ended_at) < START_GRACE)
+}
+
 pub(super) fn own_run(row: &dyn ResultRow) -> Result<Run, sqlx::Error> {
+    let (shards, expected_shards) = (row.int_or_zero(11)?, row.int(17)?);
+    let ended_at = millis(row.int(7)?);
+    let stored = row.text_or_empty(2)?.parse().unwrap_or(RunState::Running);
+    let lacks_shards = expected_shards.is_some_and(|expected| shards < expected);
     Ok(Run {
         run_id: row.text_or_empty(0)?,
         job_name: row.text_or_empty(1)?,
-        state: row.text_or_empty(2)?.parse().unwrap_or(RunState::Running),
+        state: match stored {
+            RunState::Done if lacks_shards && is_recent(ended_at) => RunState::Running,
+            RunState::Done if lacks_shards => RunState::Incomplete,
+            stored => stored,
+        },
         source: row.text(3)?,
         triggered_by: row.text(4)?,
         due_at: millis(row.int(5)?),
         started_at: millis(row.int(6)?),
-        ended_at: millis(row.int(7)?),
+        ended_at,
         duration_ms: row.int(8)?,
         lateness_ms: row.int(9)?,
         sharding_total_count: row.int(10)?,
-        shards: row.int_or_zero(11)?,
+        expected_shards,
+        untracked_shards: row.int(18)?,
+        shards,
         done: row.int_or_zero(12)?,
         failed: row.int_or_zero(13)?,
         attempts: row.int_or_zero(14)?,
@@ -293,6 +344,8 @@ fn foreign_run(execution: Execution) -> Run {
         duration_ms: execution.duration_ms,
         lateness_ms: None,
         sharding_total_count: None,
+        expected_shards: None,
+        untracked_shards: None,
         shards: 1,
         done: i64::from(state == RunState::Done),
         failed: i64::from(state == RunState::Failed),

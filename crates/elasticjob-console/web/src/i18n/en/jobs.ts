@@ -1,3 +1,4 @@
+import type { RunState } from "../../api/types";
 import { plural, type Texts } from "./texts";
 
 /** English: the list of jobs, saved views and the form for a new job. */
@@ -29,12 +30,10 @@ export const jobs = {
     type: "Type",
     lastRuns: "Recent runs",
     neverRan: "never ran",
-    lastRunsSummary: (
-      count: number,
-      of: { done: number; failed: number; cancelled: number; running: number },
-    ) =>
+    lastRunsSummary: (count: number, of: Record<RunState, number>) =>
       `The last ${plural(count, "run")}: ${[
         of.done > 0 && `${of.done} done`,
+        of.incomplete > 0 && `${of.incomplete} incomplete`,
         of.failed > 0 && `${of.failed} failed`,
         of.cancelled > 0 && `${of.cancelled} cancelled`,
         of.running > 0 && `${of.running} running`,

@@ -1,3 +1,4 @@
+import type { RunState } from "../../api/types";
 import { plural, type Texts } from "./texts";
 
 /** English: the overview and its charts. */
@@ -19,8 +20,8 @@ export const overview = {
     ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d" } as Texts,
     inRange: (range: string) => `in the last ${range}`,
     outcomes: "Runs by outcome",
-    outcomesSummary: (done: number, failed: number, cancelled: number, running: number) =>
-      `${plural(done + failed + cancelled + running, "run")}: ${done} done, ${failed} failed, ${cancelled} cancelled, ${running} running`,
+    outcomesSummary: (of: Record<RunState, number>) =>
+      `${plural(of.done + of.incomplete + of.failed + of.cancelled + of.running, "run")}: ${of.done} done, ${of.incomplete} incomplete, ${of.failed} failed, ${of.cancelled} cancelled, ${of.running} running`,
     startDelay: "Longest start delay",
     startDelaySummary: (most: string, at: string) =>
       `Longest start delay ${most}, in the period from ${at}`,
@@ -29,7 +30,11 @@ export const overview = {
     lateAbout: (seconds: number, since: string) =>
       `Runs that started more than ${plural(seconds, "second")} after they were due, ${since}`,
     ofRuns: (runs: number, since: string) => `Of ${plural(runs, "run")} ${since}`,
-    missedAbout: (since: string) => `Fires that did not run, ${since}`,
+    incompleteAbout: (since: string) => `Runs that lack shards that they should have, ${since}`,
+    missedAbout: (since: string, coalesced: number) =>
+      `Fires that did not run, ${since}${coalesced > 0 ? `; ${plural(coalesced, "more fire")} answered by the run of a later one` : ""}`,
+    notRecorded: "not recorded",
+    missedNotRecorded: "Missed fires are not recorded: this registry has no history store.",
     noRuns: "No runs in this period",
     noRunsAbout: "New runs appear here automatically.",
     historyDown: "The history store does not respond:",
@@ -60,6 +65,7 @@ export const overview = {
       due: "Due within an hour",
       late: "Late",
       failed: "Failed",
+      incomplete: "Incomplete",
       missed: "Missed",
       jobs: "Jobs",
       running: "Running shards",
@@ -79,10 +85,17 @@ export const overview = {
     tableOf: (title: string) => `${title}: table`,
     from: "From",
     started: "Started",
-    outcomes: { done: "done", failed: "failed", cancelled: "cancelled", running: "running" },
-    counts: (of: { done: number; failed: number; cancelled: number; running: number }) =>
+    outcomes: {
+      done: "done",
+      incomplete: "incomplete",
+      failed: "failed",
+      cancelled: "cancelled",
+      running: "running",
+    },
+    counts: (of: Record<RunState, number>) =>
       [
         `${of.done.toLocaleString("en")} done`,
+        of.incomplete > 0 && `${of.incomplete.toLocaleString("en")} incomplete`,
         `${of.failed.toLocaleString("en")} failed`,
         of.cancelled > 0 && `${of.cancelled.toLocaleString("en")} cancelled`,
         of.running > 0 && `${of.running.toLocaleString("en")} running`,

@@ -32,6 +32,7 @@ export const jobs: typeof English = {
     lastRunsSummary: (count, of) =>
       `最近 ${count} 次运行：${[
         of.done > 0 && `成功 ${of.done}`,
+        of.incomplete > 0 && `不完整 ${of.incomplete}`,
         of.failed > 0 && `失败 ${of.failed}`,
         of.cancelled > 0 && `取消 ${of.cancelled}`,
         of.running > 0 && `运行中 ${of.running}`,

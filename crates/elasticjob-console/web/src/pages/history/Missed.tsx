@@ -13,7 +13,10 @@ import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
 import { useMissed } from "./api";
 
-/** Missed fires. */
+/** Reasons that an operator chose, or that a run answers. */
+const MILD_REASONS = ["skipped", "coalesced"];
+
+/** Missed and coalesced fires. */
 export function Missed() {
   const t = useText();
   const filters = useFilters(["job"], "24h");
@@ -55,7 +58,7 @@ function MissedTable({ rows }: { rows: MissedFires[] }) {
           isWide: true,
           cell: (row) => (
             <>
-              <Badge tone={row.reason === "skipped" ? "warn" : "bad"}>
+              <Badge tone={MILD_REASONS.includes(row.reason) ? "warn" : "bad"}>
                 {t.history.missedReasons[row.reason] ?? row.reason}
               </Badge>
               <Text size="xs" c="dimmed" mt={2}>

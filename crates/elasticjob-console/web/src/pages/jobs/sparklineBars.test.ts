@@ -12,11 +12,11 @@ const run = (id: number, state: RunState, durationMs: number | null): LastRun =>
 });
 
 test("the newest bar is on the right, and each state has its own shape", () => {
-  const states: RunState[] = ["running", "cancelled", "failed", "done"];
+  const states: RunState[] = ["running", "cancelled", "failed", "incomplete", "done"];
   const drawn = bars(states.map((state, index) => run(9 - index, state, 100)));
 
-  expect(drawn.map((bar) => bar.state)).toEqual(["done", "failed", "cancelled", "running"]);
-  expect(new Set(drawn.map((bar) => bar.path.replace(/[-\d. ]/g, ""))).size).toBe(4);
+  expect(drawn.map((bar) => bar.state)).toEqual([...states].reverse());
+  expect(new Set(drawn.map((bar) => bar.path.replace(/[-\d. ]/g, ""))).size).toBe(states.length);
   expect(drawn.at(-1)?.path).toContain(`M${(MAX_BARS - 1) * 5} `);
 });
 
@@ -30,7 +30,13 @@ test("bar height grows with duration from a minimum", () => {
 test("only the shown runs are counted", () => {
   const runs = Array.from({ length: 30 }, (_, index) => run(index, "failed", 1));
 
-  expect(countByState(runs)).toEqual({ done: 0, failed: MAX_BARS, cancelled: 0, running: 0 });
+  expect(countByState(runs)).toEqual({
+    done: 0,
+    incomplete: 0,
+    failed: MAX_BARS,
+    cancelled: 0,
+    running: 0,
+  });
 });
 
 test("a rate below 100 % is never rounded up to it", () => {

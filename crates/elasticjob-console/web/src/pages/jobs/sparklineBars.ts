@@ -37,6 +37,9 @@ function shape(state: RunState, x: number, height: number): string {
     // A bar.
     case "done":
       return `M${x} ${HEIGHT}v-${height}h${WIDTH}v${height}z`;
+    // A bar with a gap: a part is missing.
+    case "incomplete":
+      return `M${x} ${HEIGHT}v-${height - 6}h${WIDTH}v${height - 6}zM${x} ${top + 3}v-3h${WIDTH}v3z`;
     // A triangle that points down.
     case "failed":
       return `M${x - 0.5} ${top}h${WIDTH + 1}l-${(WIDTH + 1) / 2} ${height}z`;
@@ -50,7 +53,7 @@ function shape(state: RunState, x: number, height: number): string {
 }
 
 export function countByState(runs: LastRun[]): Record<RunState, number> {
-  const counts = { done: 0, failed: 0, cancelled: 0, running: 0 };
+  const counts = { done: 0, incomplete: 0, failed: 0, cancelled: 0, running: 0 };
   for (const run of runs.slice(0, MAX_BARS)) counts[run.state] += 1;
   return counts;
 }

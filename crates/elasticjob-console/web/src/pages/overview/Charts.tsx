@@ -98,7 +98,7 @@ function ChartPair({
   );
   const outcomes = useMemo<Layer[]>(
     () =>
-      (["failed", "cancelled", "done", "running"] as const).map((tone) => ({
+      (["failed", "incomplete", "cancelled", "done", "running"] as const).map((tone) => ({
         tone,
         label: t.charts.outcomes[tone],
         values: counts[tone],
@@ -131,12 +131,13 @@ function ChartPair({
       <Grid.Col span={{ base: 12, lg: 6 }}>
         <BarChart
           title={t.overview.outcomes}
-          summary={t.overview.outcomesSummary(
-            sum(counts.done),
-            sum(counts.failed),
-            sum(counts.cancelled),
-            sum(counts.running),
-          )}
+          summary={t.overview.outcomesSummary({
+            done: sum(counts.done),
+            incomplete: sum(counts.incomplete),
+            failed: sum(counts.failed),
+            cancelled: sum(counts.cancelled),
+            running: sum(counts.running),
+          })}
           layers={outcomes}
           barLabel={bucketLabel}
           barHeader={t.charts.from}
@@ -145,7 +146,9 @@ function ChartPair({
           format={number}
           layerTotal={(layer) => number(sum(layer.values))}
           linkOf={(index) => {
-            if ((counts.failed[index] ?? 0) > 0) return runsLink(index, "failed");
+            for (const state of ["failed", "incomplete"] as const) {
+              if ((counts[state][index] ?? 0) > 0) return runsLink(index, state);
+            }
             return hasRuns(index) ? runsLink(index) : null;
           }}
         />

@@ -25,7 +25,15 @@ const TONES: Record<Incident["kind"], Tone> = {
 const INITIAL_COUNT = 8;
 
 /** Problems that need attention, each with a link to its explanation. */
-export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
+export function Incidents({
+  incidents,
+  total,
+  hasHistory,
+}: {
+  incidents: Incident[];
+  total: number;
+  hasHistory: boolean;
+}) {
   const t = useText();
   const to = useRegistryLink();
   const [shown, setShown] = useState(INITIAL_COUNT);
@@ -33,6 +41,7 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
     return (
       <EmptyState icon="check" title={t.overview.noIncidents}>
         {t.overview.noIncidentsAbout}
+        {!hasHistory && ` ${t.overview.missedNotRecorded}`}
       </EmptyState>
     );
   }

@@ -55,7 +55,11 @@ export function OverviewPage() {
           <Grid gap="md">
             <Grid.Col span={{ base: 12, md: 7 }}>
               <Card title={t.overview.incidents} isFlush>
-                <Incidents incidents={data.incidents} total={data.incidentCount} />
+                <Incidents
+                  incidents={data.incidents}
+                  total={data.incidentCount}
+                  hasHistory={data.lastHours !== null || data.historyProblem !== null}
+                />
               </Card>
             </Grid.Col>
             <Grid.Col span={{ base: 12, md: 5 }}>

@@ -14,6 +14,8 @@ interface Tile {
   label: string;
   /** Undefined if there is no history store. */
   value: number | undefined;
+  /** Shown if there is no value. */
+  absent?: string;
   to: string;
   /** Tone if the value is not zero. */
   tone?: Tone;
@@ -43,6 +45,8 @@ function ActivityTiles({ overview, range }: { overview: Overview; range: RangeNa
   const from = new Date(until - hours * 3_600_000).toISOString();
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
   const noHistory = figures ? undefined : t.history.noHistory(registry);
+  // A store that does not answer may hold them.
+  const notRecorded = overview.historyProblem ? undefined : t.overview.notRecorded;
   const tiles: Tile[] = [
     { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {
@@ -67,11 +71,19 @@ function ActivityTiles({ overview, range }: { overview: Overview; range: RangeNa
       about: noHistory ?? t.overview.ofRuns(figures?.runs ?? 0, since),
     },
     {
+      label: t.overview.tiles.incomplete,
+      value: figures?.incomplete,
+      to: `${to("runs")}?${new URLSearchParams({ state: "incomplete", from })}`,
+      tone: "warn",
+      about: noHistory ?? t.overview.incompleteAbout(since),
+    },
+    {
       label: t.overview.tiles.missed,
       value: figures?.missed,
+      absent: notRecorded,
       to: `${to("history", "missed")}?${new URLSearchParams({ from })}`,
       tone: "bad",
-      about: noHistory ?? t.overview.missedAbout(since),
+      about: noHistory ?? t.overview.missedAbout(since, figures?.coalesced ?? 0),
     },
   ];
   return (
@@ -132,14 +144,16 @@ function InventoryTiles({ overview }: { overview: Overview }) {
 
 function TileLink({ tile }: { tile: Tile }) {
   const locale = useLocale();
-  const { label, value, to, tone, about } = tile;
+  const { label, value, absent = "–", to, tone, about } = tile;
   return (
     <Tooltip label={about} disabled={!about}>
       <Link to={to} className={classes.tile} data-tone={value ? tone : undefined} data-tile>
         <Text size="xs" c="dimmed" component="span">
           {label}
         </Text>
-        <span className={classes.value}>{value?.toLocaleString(locale) ?? "–"}</span>
+        <span className={classes.value} data-absent={value === undefined || undefined}>
+          {value?.toLocaleString(locale) ?? absent}
+        </span>
       </Link>
     </Tooltip>
   );

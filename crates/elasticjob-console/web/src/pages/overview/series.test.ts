@@ -16,13 +16,19 @@ test("buckets are placed by time, and gaps are zero", () => {
     from: "2026-11-15T17:00:00Z",
     to: "2026-11-15T17:02:30Z",
     bucketMs: 60_000,
-    items: [item(0, "done", 3, 12), item(0, "failed", 1, 90), item(2, "running", 2, null)],
+    items: [
+      item(0, "done", 3, 12),
+      item(0, "failed", 1, 90),
+      item(1, "incomplete", 1, null),
+      item(2, "running", 2, null),
+    ],
   };
 
   const series = toSeries(buckets, 3);
 
   expect(series.counts.done).toEqual([3, 0, 0]);
   expect(series.counts.failed).toEqual([1, 0, 0]);
+  expect(series.counts.incomplete).toEqual([0, 1, 0]);
   expect(series.counts.running).toEqual([0, 0, 2]);
   expect(series.latest).toEqual([90, 0, 0]);
 });

@@ -12,7 +12,13 @@ export interface Series {
 export function toSeries({ from, bucketMs, items }: Buckets, count: number): Series {
   const start = Date.parse(from ?? "");
   const none = () => Array.from({ length: count }, () => 0);
-  const counts = { done: none(), failed: none(), cancelled: none(), running: none() };
+  const counts = {
+    done: none(),
+    incomplete: none(),
+    failed: none(),
+    cancelled: none(),
+    running: none(),
+  };
   const latest = none();
   for (const item of items) {
     const index = Math.round((Date.parse(item.from) - start) / bucketMs);

@@ -1,10 +1,11 @@
-import type { AttemptState } from "../../api/types";
+import type { AttemptState, RunState } from "../../api/types";
 import { Badge, type Tone } from "../../components/Badge";
 import { useText } from "../../i18n";
 
-export const STATE_TONES: Record<AttemptState, Tone> = {
+export const STATE_TONES: Record<AttemptState | RunState, Tone> = {
   running: "busy",
   done: "ok",
+  incomplete: "warn",
   failed: "bad",
   timed_out: "bad",
   cancelled: "warn",
@@ -12,7 +13,7 @@ export const STATE_TONES: Record<AttemptState, Tone> = {
   lost: "bad",
 };
 
-export function RunBadge({ state }: { state: AttemptState }) {
+export function RunBadge({ state }: { state: AttemptState | RunState }) {
   return (
     <Badge tone={STATE_TONES[state] ?? "off"} isAlive={state === "running"}>
       {useText().runs.states[state] ?? state}

@@ -107,7 +107,10 @@ function RunView({ run }: { run: RunDetails }) {
               {run.latenessMs !== null && formatDuration(run.latenessMs)}
             </DescriptionItem>
             <DescriptionItem term={t.runs.shards}>
-              {`${run.done} / ${run.shardingTotalCount ?? run.shards}`}
+              {`${run.done} / ${run.expectedShards ?? run.shardingTotalCount ?? run.shards}`}
+            </DescriptionItem>
+            <DescriptionItem term={t.history.untrackedShards}>
+              {run.untrackedShards ? t.history.runByJava(run.untrackedShards) : null}
             </DescriptionItem>
             <DescriptionItem term={t.history.failedShards}>
               {run.failed > 0 && run.failed}

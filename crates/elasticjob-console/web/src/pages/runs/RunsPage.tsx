@@ -31,7 +31,7 @@ export function RunsPage() {
             filters={filters}
             name="state"
             label={t.runs.state}
-            choices={["running", "done", "failed", "cancelled"]}
+            choices={["running", "done", "incomplete", "failed", "cancelled"]}
             labels={t.runs.states}
           />
           <SelectFilter
@@ -82,7 +82,7 @@ function RunTable({ runs }: { runs: Run[] }) {
         {
           header: t.runs.shards,
           className: "numeric",
-          cell: (run) => `${run.done}/${run.shards}`,
+          cell: (run) => `${run.done}/${run.expectedShards ?? run.shards}`,
         },
         {
           header: t.runs.duration,

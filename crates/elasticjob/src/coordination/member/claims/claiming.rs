@@ -149,8 +149,10 @@ impl ShardClaims {
                 let is_trigger = request.scope.is_trigger();
                 let unavailable = std::mem::take(&mut choice.unavailable);
                 let remaining = if is_trigger { unavailable } else { BTreeSet::new() };
-                let cancel = request.cancel.clone();
-                let claimed = ShardClaim { remaining, ..self.adopt(mirror, claim, cancel) };
+                let scope = &request.scope;
+                let expected = mirror.assignment().expected_shards(|shard| scope.selects(shard));
+                let claimed = self.adopt(mirror, claim, request.cancel.clone());
+                let claimed = ShardClaim { remaining, expected: Some(expected), ..claimed };
                 self.confirm(mirror, claimed).await?
             }
         };
@@ -411,7 +413,8 @@ fn report_unreadable(mirror: &mut Mirror, request: &ClaimRequest, shards: &BTree
     let problems: BTreeMap<u32, String> =
         shards.filter_map(|shard| Some((*shard, pages.problem(*shard)?.to_owned()))).collect();
     if !problems.is_empty() {
-        mirror.context().tell(MemberEvent::ShardsUnreadable(problems));
+        let due_at = request.fire.run.due_at();
+        mirror.context().tell(MemberEvent::ShardsUnreadable { due_at, problems });
     }
 }
 
@@ -454,6 +457,7 @@ fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandida
         item: candidate.shard,
         attempt: 1,
         status: Arc::new(ClaimStatus::new(request.cancel.child())),
+        answers_since: None,
     });
     let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
     ShardClaim {
@@ -461,6 +465,7 @@ fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandida
         shards: shards.collect(),
         token,
         remaining: BTreeSet::new(),
+        expected: None,
         cancel: request.cancel.clone(),
         session: mirror.context().session.clone(),
         busy: mirror.occupy(candidates.iter().map(|candidate| candidate.shard)),

@@ -127,6 +127,7 @@ impl HeldShards {
                 item: shard,
                 attempt: page.attempt,
                 status: Arc::clone(&status),
+                answers_since: None,
             });
             let held = HeldShard {
                 claim_zxid: committed.zxid,
@@ -144,6 +145,7 @@ impl HeldShards {
             fire,
             token: FencingToken::new(committed.zxid.0),
             remaining: BTreeSet::new(),
+            expected: None,
             cancel,
             session: mirror.context().session.clone(),
             busy: mirror.occupy(shards.iter().map(|shard| shard.item)),

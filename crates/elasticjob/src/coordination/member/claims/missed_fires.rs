@@ -151,6 +151,12 @@ impl MissedFires {
         }
     }
 
+    /// Since when fires of this shard were to run, given the last one that was started.
+    pub(super) fn due_since(&self, shard: u32, last: Timestamp) -> Timestamp {
+        let enabled = self.enabled_since.get(&shard).copied();
+        [self.open_since, enabled].into_iter().flatten().fold(last, Timestamp::max)
+    }
+
     pub(super) fn note_run(&mut self, shard: u32, span: RangeInclusive<Timestamp>) {
         self.own_runs.insert(shard, span);
     }
@@ -193,6 +199,8 @@ mod tests {
         for shard in [0, 1] {
             assert!(!missed.should_have_run(shard, second(20)));
             assert!(missed.should_have_run(shard, second(21)));
+            assert_eq!(missed.due_since(shard, second(5)), second(20));
+            assert_eq!(missed.due_since(shard, second(25)), second(25));
         }
     }
 

@@ -153,10 +153,29 @@ impl ShardClaims {
         claim: CommittedClaim,
         cancel: CancelToken,
     ) -> ShardClaim {
+        let answers_since = self.answers_since(mirror, &claim);
         for candidate in &claim.candidates {
             self.missed.settle_leftover(candidate.shard);
         }
-        self.held.adopt(mirror, claim, cancel)
+        let mut claimed = self.held.adopt(mirror, claim, cancel);
+        for shard in &mut claimed.shards {
+            shard.answers_since = answers_since.get(&shard.item).copied();
+        }
+        claimed
+    }
+
+    /// Since when the fires of each shard are answered by this claim, if it is for a scheduled fire. Java writes no ledger, so what it ran is not
+    /// known.
+    fn answers_since(&self, mirror: &Mirror, claim: &CommittedClaim) -> BTreeMap<u32, Timestamp> {
+        if !claim.fire.run.is_scheduled() || mirror.assignment().has_java_members() {
+            return BTreeMap::new();
+        }
+        let now = mirror.context().clock.now();
+        let since = claim.candidates.iter().filter_map(|candidate| {
+            let last = candidate.page.last_due(now)?;
+            Some((candidate.shard, self.missed.due_since(candidate.shard, last)))
+        });
+        since.collect()
     }
 
     /// A claim of these shards ended with `error`; see [`UnresolvedClaims::note`].

@@ -153,6 +153,14 @@ ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN source VARCHAR(50) DEFAULT 'LITE_EXE
 -- :column JOB_STATUS_TRACE_LOG run_id
 ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN run_id VARCHAR(150) NULL
 
+-- Null in rows of programs that did not count the shards that a run should have.
+-- :column ELASTICJOB_RUN expected
+ALTER TABLE ELASTICJOB_RUN ADD COLUMN expected INT NULL
+
+-- Shards that Java ElasticJob owned, whose attempts belong to no run.
+-- :column ELASTICJOB_RUN untracked
+ALTER TABLE ELASTICJOB_RUN ADD COLUMN untracked INT NULL
+
 -- :index JOB_STATUS_TRACE_LOG TASK_ID_STATE_INDEX
 CREATE INDEX IF NOT EXISTS TASK_ID_STATE_INDEX ON JOB_STATUS_TRACE_LOG (task_id, state)
 

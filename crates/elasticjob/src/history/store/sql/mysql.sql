@@ -156,6 +156,14 @@ ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN source VARCHAR(50) DEFAULT 'LITE_EXE
 -- :column JOB_STATUS_TRACE_LOG run_id
 ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN run_id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL
 
+-- Null in rows of programs that did not count the shards that a run should have.
+-- :column ELASTICJOB_RUN expected
+ALTER TABLE ELASTICJOB_RUN ADD COLUMN expected INT NULL
+
+-- Shards that Java ElasticJob owned, whose attempts belong to no run.
+-- :column ELASTICJOB_RUN untracked
+ALTER TABLE ELASTICJOB_RUN ADD COLUMN untracked INT NULL
+
 -- :index JOB_STATUS_TRACE_LOG TASK_ID_STATE_INDEX
 CREATE INDEX TASK_ID_STATE_INDEX ON JOB_STATUS_TRACE_LOG (task_id(128), state)
 
@@ -261,19 +269,27 @@ FROM information_schema.statistics WHERE table_schema = DATABASE()
 -- Locks the row of a run before anything else of it is written: another process that writes this run waits, and then sees this transaction's rows.
 -- :lock runs
 INSERT INTO ELASTICJOB_RUN (
-    run_id, job_name, due_ms, source, triggered_by, total, state, started_ms, shards, done, failed, attempts,
-    changes
+    run_id, job_name, due_ms, source, triggered_by, total, expected, untracked, state, started_ms, shards, done, failed,
+    attempts, changes
 )
 SELECT
-    r.run_id, r.job_name, r.due_ms, r.source, r.triggered_by, r.total, 'running', r.started_ms, 0, 0, 0, 0, 1
+    r.run_id, r.job_name, r.due_ms, r.source, r.triggered_by, r.total, r.expected, r.untracked, 'running', r.started_ms,
+    0, 0, 0, 0, 1
 FROM JSON_TABLE(?, '$[*]' COLUMNS (
     run_id VARCHAR(150) PATH '$.run_id', job_name VARCHAR(100) PATH '$.job_name',
     due_ms BIGINT PATH '$.due_ms', source VARCHAR(20) PATH '$.source',
     triggered_by VARCHAR(100) PATH '$.triggered_by', total INT PATH '$.total',
-    started_ms BIGINT PATH '$.started_ms'
+    expected INT PATH '$.expected', untracked INT PATH '$.untracked', started_ms BIGINT PATH '$.started_ms'
 )) AS r
 ORDER BY r.run_id
-ON DUPLICATE KEY UPDATE changes = ELASTICJOB_RUN.changes + 1
+ON DUPLICATE KEY UPDATE
+    changes = ELASTICJOB_RUN.changes + 1,
+    expected = GREATEST(
+        COALESCE(ELASTICJOB_RUN.expected, VALUES(expected)), COALESCE(VALUES(expected), ELASTICJOB_RUN.expected)
+    ),
+    untracked = GREATEST(
+        COALESCE(ELASTICJOB_RUN.untracked, VALUES(untracked)), COALESCE(VALUES(untracked), ELASTICJOB_RUN.untracked)
+    )
 
 -- A table with AUTO_INCREMENT gets its rows from `VALUES (…)`, repeated for each row. An INSERT from JSON_TABLE would lock the whole table, and two
 -- such transactions would deadlock.

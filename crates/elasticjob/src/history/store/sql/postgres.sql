@@ -12,17 +12,21 @@ SELECT 'index', UPPER(tablename::TEXT), UPPER(indexname::TEXT) FROM pg_indexes W
 -- Locks the row of a run before anything else of it is written: another process that writes this run waits, and then sees this transaction's rows.
 -- :lock runs
 INSERT INTO ELASTICJOB_RUN (
-    run_id, job_name, due_ms, source, triggered_by, total, state, started_ms, shards, done, failed, attempts,
-    changes
+    run_id, job_name, due_ms, source, triggered_by, total, expected, untracked, state, started_ms, shards, done, failed,
+    attempts, changes
 )
 SELECT
-    r.run_id, r.job_name, r.due_ms, r.source, r.triggered_by, r.total, 'running', r.started_ms, 0, 0, 0, 0, 1
+    r.run_id, r.job_name, r.due_ms, r.source, r.triggered_by, r.total, r.expected, r.untracked, 'running', r.started_ms,
+    0, 0, 0, 0, 1
 FROM json_to_recordset($1::json) AS r (
     run_id VARCHAR(150), job_name VARCHAR(100), due_ms BIGINT, source VARCHAR(20), triggered_by VARCHAR(100),
-    total INT, started_ms BIGINT
+    total INT, expected INT, untracked INT, started_ms BIGINT
 )
 ORDER BY r.run_id
-ON CONFLICT (run_id) DO UPDATE SET changes = ELASTICJOB_RUN.changes + 1
+ON CONFLICT (run_id) DO UPDATE SET
+    changes = ELASTICJOB_RUN.changes + 1,
+    expected = GREATEST(ELASTICJOB_RUN.expected, excluded.expected),
+    untracked = GREATEST(ELASTICJOB_RUN.untracked, excluded.untracked)
 
 -- An end counts whether it arrives before or after the start; a start never removes it.
 -- :insert attempts

@@ -11,15 +11,19 @@ SELECT 'index', UPPER(tbl_name), UPPER(name) FROM sqlite_master WHERE type = 'in
 -- Locks the row of a run before anything else of it is written: another process that writes this run waits, and then sees this transaction's rows.
 -- :lock runs
 INSERT INTO ELASTICJOB_RUN (
-    run_id, job_name, due_ms, source, triggered_by, total, state, started_ms, shards, done, failed, attempts,
-    changes
+    run_id, job_name, due_ms, source, triggered_by, total, expected, untracked, state, started_ms, shards, done, failed,
+    attempts, changes
 )
 SELECT
     value ->> 'run_id', value ->> 'job_name', value ->> 'due_ms', value ->> 'source',
-    value ->> 'triggered_by', value ->> 'total', 'running', value ->> 'started_ms', 0, 0, 0, 0, 1
+    value ->> 'triggered_by', value ->> 'total', value ->> 'expected', value ->> 'untracked', 'running',
+    value ->> 'started_ms', 0, 0, 0, 0, 1
 FROM json_each(?)
 WHERE TRUE
-ON CONFLICT (run_id) DO UPDATE SET changes = changes + 1
+ON CONFLICT (run_id) DO UPDATE SET
+    changes = changes + 1,
+    expected = MAX(COALESCE(expected, excluded.expected), COALESCE(excluded.expected, expected)),
+    untracked = MAX(COALESCE(untracked, excluded.untracked), COALESCE(excluded.untracked, untracked))
 
 -- An end counts whether it arrives before or after the start; a start never removes it.
 -- :insert attempts

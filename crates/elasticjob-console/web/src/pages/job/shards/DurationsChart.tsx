@@ -13,7 +13,7 @@ import { formatDuration, shortTime, timeOfDay } from "../../../components/time";
 import { useLocale, useText } from "../../../i18n";
 import { LAST_RUNS } from "./FiguresCard";
 
-const OUTCOMES: RunState[] = ["failed", "cancelled", "done"];
+const OUTCOMES: RunState[] = ["failed", "incomplete", "cancelled", "done"];
 
 /** Duration of recent runs, each linked to its run. */
 export function DurationsChart({ job }: { job: string }) {

@@ -60,7 +60,7 @@ function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
       </Text>
     );
   }
-  const { successPermille, done, failed, cancelled, running } = figures;
+  const { successPermille, done, incomplete, failed, cancelled, running } = figures;
   return (
     <Stack gap="sm" data-figures>
       <div>
@@ -71,7 +71,7 @@ function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
           {successPermille === null ? "–" : percent(successPermille)}
         </div>
         <div className={classes.bar} aria-hidden="true">
-          {(["done", "cancelled", "failed"] as const).map((state) => (
+          {(["done", "incomplete", "cancelled", "failed"] as const).map((state) => (
             <span
               key={state}
               style={{ flexGrow: figures[state], background: colour(state) }}
@@ -80,7 +80,7 @@ function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
           ))}
         </div>
         <Text size="xs" c="dimmed">
-          {t.charts.counts({ done, failed, cancelled, running })}
+          {t.charts.counts({ done, incomplete, failed, cancelled, running })}
         </Text>
       </div>
       <table className={classes.table}>
