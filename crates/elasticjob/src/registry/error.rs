@@ -1,6 +1,6 @@
 //! Registry errors, one variant for each way a caller reacts.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use super::{operation::ExpectedVersion, path::Path};
 use crate::problem::Hint;
@@ -34,11 +34,12 @@ pub enum Error {
         reason: String,
     },
     /// The request exceeds the registry's size limit.
-    #[error("{path}: a request of {bytes} bytes is over the registry's limit of {limit}")]
+    #[error("{path}: a request of {size} {unit} is over the registry's limit of {limit}")]
     TooLarge {
         /// The first node of the request.
         path: Path,
-        bytes: usize,
+        size: usize,
+        unit: SizeUnit,
         limit: usize,
     },
     /// One operation of a multi was refused, so none was executed.
@@ -69,6 +70,22 @@ pub enum Error {
     Closed,
 }
 
+/// What the size of a request is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnit {
+    Bytes,
+    Operations,
+}
+
+impl fmt::Display for SizeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "bytes",
+            Self::Operations => "operations",
+        })
+    }
+}
+
 impl Error {
     /// Returns the cause of a refused multi that has a single operation.
     pub(super) fn unwrap_single_op(self) -> Self {
@@ -81,6 +98,11 @@ impl Error {
     /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
+    }
+
+    /// Whether the registry answered and refused the request, so that nothing happened and the session goes on.
+    pub fn is_refusal(&self) -> bool {
+        !self.is_outage() && !matches!(self, Error::SessionExpired | Error::Closed)
     }
 }
 

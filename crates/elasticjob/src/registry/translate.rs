@@ -45,17 +45,6 @@ pub(super) fn session_of(op: &Op) -> Option<SessionId> {
     if let Op::Create(create) = op { create.kind.session() } else { None }
 }
 
-/// Approximate size of an operation on the wire, in bytes.
-pub(super) fn size_of(op: &Op) -> usize {
-    const HEADERS: usize = 64;
-    let data = match op {
-        Op::Create(create) => create.data.len(),
-        Op::Set { data, .. } => data.len(),
-        Op::Delete { .. } | Op::Check { .. } => 0,
-    };
-    HEADERS + op.path().as_str().len() + data
-}
-
 /// The result of one operation, from a server's answer; `None` if the answer is of another kind.
 pub(super) fn done_from_wire(result: MultiResult) -> Option<OpResult> {
     Some(match result {

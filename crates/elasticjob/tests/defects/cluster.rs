@@ -13,8 +13,8 @@ use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
     job::{Fire, Job},
     registry::{
-        Committed, Create, Error, Event, ExpectedVersion, Namespace, Node, Op, Path, Registry,
-        Session, Stat, Watch, WatchSource, ensure_path,
+        Committed, Create, Error, Event, ExpectedVersion, Limits, Namespace, Node, Op, Path,
+        Registry, Session, Stat, Watch, WatchSource, ensure_path,
         memory::{Link, MemoryRegistry, MemoryServer},
     },
     runtime::Clock,
@@ -85,6 +85,8 @@ impl Cluster {
                 panic_at: Mutex::new(None),
                 refused: Mutex::new(None),
                 refusals: AtomicUsize::new(0),
+                reads: AtomicUsize::new(0),
+                writes: AtomicUsize::new(0),
             }),
             link,
         }
@@ -260,6 +262,24 @@ pub(crate) struct GatedRegistry {
     panic_at: Mutex<Option<Path>>,
     refused: Mutex<Option<WriteFilter>>,
     refusals: AtomicUsize,
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+}
+
+/// How many requests an instance has sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestCount {
+    /// Reads and syncs.
+    pub(crate) reads: usize,
+    pub(crate) writes: usize,
+}
+
+impl std::ops::Sub for RequestCount {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { reads: self.reads - earlier.reads, writes: self.writes - earlier.writes }
+    }
 }
 
 impl std::fmt::Debug for GatedRegistry {
@@ -373,6 +393,14 @@ impl Connection {
         self.registry.refusals.load(Ordering::Relaxed)
     }
 
+    /// How many requests were sent so far.
+    pub(crate) fn requests(&self) -> RequestCount {
+        RequestCount {
+            reads: self.registry.reads.load(Ordering::Relaxed),
+            writes: self.registry.writes.load(Ordering::Relaxed),
+        }
+    }
+
     /// Ends the session, as the death of the process does.
     pub(crate) async fn die(&self) {
         self.registry.close().await;
@@ -400,7 +428,12 @@ impl Registry for GatedRegistry {
         self.inner.session()
     }
 
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
         let gate = {
             let mut gate = self.gate.lock().unwrap();
             gate.take_if(|gate| (gate.filter)(&ops))
@@ -421,20 +454,24 @@ impl Registry for GatedRegistry {
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.get(path).await
     }
 
     async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.exists(path).await
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_at.lock().unwrap().take_if(|at| at == path).is_some();
         assert!(!panics, "the children of {path} were listed");
         self.inner.children(path).await
     }
 
     async fn sync(&self) -> Result<(), Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.sync().await
     }
 

@@ -13,6 +13,7 @@ mod fires;
 #[path = "../backends/log.rs"]
 mod log;
 mod management;
+mod many_shards;
 mod members;
 mod nodes;
 mod outages;

@@ -7,6 +7,7 @@
 //! * the deadline of a session counts from the moment at which the newest answered request was sent.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     future::pending,
     pin::pin,
@@ -28,8 +29,9 @@ use super::{
 };
 use elasticjob::{
     registry::{
-        Committed, Error, Event, Lease, Namespace, Node, Op, Path, Registry, Session, SessionId,
-        SessionState, SessionStates, Stat, StateSource, Watch, WatchSource, memory::MemoryRegistry,
+        Committed, Error, Event, Lease, Limits, Namespace, Node, Op, Path, Registry, Session,
+        SessionId, SessionState, SessionStates, Stat, StateSource, Watch, WatchSource,
+        memory::MemoryRegistry,
     },
     runtime::{Clock, Monotonic},
 };
@@ -46,6 +48,7 @@ pub(super) struct FaultRates {
 pub(super) struct SimulatedRegistry {
     connection: Arc<Connection>,
     namespace: Namespace,
+    limits: Limits,
 }
 
 /// A node's connection to the registry, shared by the node, its watches and the world.
@@ -99,6 +102,7 @@ impl SimulatedRegistry {
         rng: Rng,
         schedule: Schedule,
         oracle: Arc<Oracle>,
+        limits: Limits,
     ) -> Self {
         let session = inner.session();
         let state = ConnectionState {
@@ -132,7 +136,7 @@ impl SimulatedRegistry {
             response_count: AtomicU64::new(0),
             changed: Notify::new(),
         };
-        Self { connection: Arc::new_cyclic(connection), namespace }
+        Self { connection: Arc::new_cyclic(connection), namespace, limits }
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {
@@ -411,8 +415,18 @@ impl Registry for SimulatedRegistry {
         Session::new(id, self.connection.timeout, Arc::clone(&self.connection) as Arc<dyn Lease>)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let operation = describe(&ops);
+        if ops.len() > self.limits.operations && shards(&ops).len() > 1 {
+            self.connection.oracle.report_violation(format_args!(
+                "n{} sends more shards than fit into one request: {operation}",
+                self.connection.node
+            ));
+        }
         let call = async {
             let session = self.connection.session_id();
             let result = self.connection.inner.multi(ops.clone()).await;
@@ -464,6 +478,13 @@ impl Registry for SimulatedRegistry {
             self.connection.inner.close().await;
         }
     }
+}
+
+/// The shards that a request changes. The smallest limits of a simulation allow one shard in each request.
+fn shards(ops: &[Op]) -> BTreeSet<u32> {
+    let changed = ops.iter().filter(|op| !matches!(op, Op::Check { .. }));
+    let names = changed.flat_map(|op| op.path().as_str().split('/'));
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 fn describe(ops: &[Op]) -> String {

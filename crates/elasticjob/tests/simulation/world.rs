@@ -25,7 +25,10 @@ use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
     job::{RunId, Shard},
     node::{Node, NodeError, NodeJob, RunningNode},
-    registry::memory::{MemoryRegistry, MemoryServer},
+    registry::{
+        Limits,
+        memory::{MemoryRegistry, MemoryServer},
+    },
     runtime::Clock,
     schedule::Zone,
 };
@@ -50,6 +53,8 @@ pub(super) struct World {
     pub(super) schedule: Schedule,
     pub(super) oracle: Arc<Oracle>,
     flaws: Flaws,
+    /// What fits into one request.
+    limits: Limits,
     pub(super) plans: Vec<Arc<Mutex<JobPlan>>>,
     pub(super) slots: Vec<Slot>,
     /// The connection of every process whose session may still be alive, by node number.
@@ -110,6 +115,10 @@ enum NodeEvent {
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
         let rng = Rng::new(seed);
+        // Apart from the other numbers, which the seeds that are known by name depend on.
+        let limits_rng = Rng::new(!seed);
+        let operations = limits_rng.pick(&[usize::MAX, usize::MAX, 3, 6]);
+        let limits = Limits { operations, ..Limits::ZOOKEEPER };
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
         let server = MemoryServer::new(Arc::new(time)).session_timeout(SESSION_TIMEOUT);
@@ -155,6 +164,7 @@ impl World {
             schedule: Schedule::default(),
             oracle: Arc::new(Oracle::new(time)),
             flaws,
+            limits,
             plans,
             slots,
             connections: BTreeMap::new(),
@@ -386,6 +396,7 @@ impl World {
             self.rng.fork(),
             self.schedule.clone(),
             Arc::clone(&self.oracle),
+            self.limits,
         );
         let connection = Arc::clone(registry.connection());
         if !self.is_fault_free.load(Ordering::Relaxed) {

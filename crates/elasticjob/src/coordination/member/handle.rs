@@ -118,9 +118,7 @@ impl ClaimScope {
 pub struct ShardClaim {
     pub fire: Fire,
     pub shards: Vec<ClaimedShard>,
-    /// Grows with every claim.
-    pub token: FencingToken,
-    /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
+    /// Shards of ours that the claim is for and that could not be claimed yet: they are still to run.
     pub remaining: BTreeSet<u32>,
     /// Cancels all shards; each of them has a child of it.
     pub cancel: CancelToken,
@@ -144,6 +142,8 @@ pub struct ClaimedShard {
     pub item: u32,
     /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
+    /// Grows with every claim of the shard. A claim of many shards takes several transactions, so its shards may have different ones.
+    pub token: FencingToken,
     pub status: Arc<ClaimStatus>,
 }
 

@@ -12,6 +12,7 @@
 
 mod mark_lost;
 mod reconnect_flap;
+mod set_aside;
 mod takeover;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::takeover::TakeoverResult;
 use self::{
     reconnect_flap::{GRACE, ReconnectFlaps},
+    set_aside::SetAside,
     takeover::Takeovers,
 };
 use super::{
@@ -50,6 +52,7 @@ pub(super) struct Recovery {
     /// A takeover waits for its turn in the latch.
     is_taking_over: bool,
     postponed_until: Option<Monotonic>,
+    set_aside: SetAside,
 }
 
 impl Recovery {
@@ -72,6 +75,7 @@ impl Recovery {
                 Observation::RanWhileFlagged(shard) => drop(self.ran_since_flagged.insert(shard)),
                 Observation::Flagged { shard, at } => {
                     self.ran_since_flagged.remove(&shard);
+                    self.set_aside.forget(shard);
                     self.flaps.flagged(shard, at);
                 }
                 Observation::Unflagged(shard) => {
@@ -87,11 +91,15 @@ impl Recovery {
         self.is_suspicious || self.dead_at.values().any(|at| now >= *at)
     }
 
-    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, or takeovers are no longer postponed.
+    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, or a takeover is tried again.
     pub(super) fn next_duty_at(&self, now: Monotonic) -> Option<Monotonic> {
         let dead_at = self.dead_at.values().min().copied();
         let resumes_at = self.postponed_until.filter(|until| *until > now);
-        [dead_at, self.flaps.next_decision(now), resumes_at].into_iter().flatten().min()
+        let aside_until = self.set_aside.next(now);
+        [dead_at, self.flaps.next_decision(now), resumes_at, aside_until]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The holders of shards have to be checked, whatever was observed.
@@ -122,6 +130,7 @@ impl Recovery {
         let is_free = |shard: &u32| {
             *shard < job.shards.get()
                 && !self.flaps.is_undecided(*shard, now)
+                && !self.set_aside.contains(*shard, now)
                 && !in_hand.contains(shard)
                 && view.shards.get(shard).is_some_and(|view| {
                     view.running.is_none() && view.failover.is_none() && !view.disabled
