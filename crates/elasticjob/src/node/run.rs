@@ -98,7 +98,7 @@ impl RunContext {
                 }
                 RunResult::NothingToRun
             }
-            Err(ClaimError::Registry(error)) if error.is_outage() => {
+            Err(ClaimError::Registry(error)) if error.is_temporary() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }

@@ -33,6 +33,13 @@ pub enum Error {
         /// The registry's own message.
         reason: String,
     },
+    /// The registry does not execute the request now: it is overloaded, or a quota is used up. Nothing happened: back off, try again.
+    #[error("the registry refuses {path} for now: {reason}")]
+    Throttled {
+        path: Path,
+        /// The registry's own message.
+        reason: String,
+    },
     /// The request exceeds the registry's size limit.
     #[error("{path}: a request of {size} {unit} is over the registry's limit of {limit}")]
     TooLarge {
@@ -98,6 +105,15 @@ impl Error {
     /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
+    }
+
+    /// Whether the same request may succeed later, without anybody doing anything about it.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::Throttled { .. } => true,
+            Error::Operation { cause, .. } => cause.is_temporary(),
+            error => error.is_outage(),
+        }
     }
 
     /// Whether the registry answered and refused the request, so that nothing happened and the session goes on.

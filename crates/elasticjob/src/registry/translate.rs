@@ -94,6 +94,9 @@ pub(super) fn read_refusal(code: Code, path: &Path) -> Error {
         Code::NO_NODE => Error::NotFound { path },
         Code::NO_AUTH | Code::INVALID_ACL | Code::AUTH_FAILED => Error::NotAuthorised { path },
         Code::SESSION_EXPIRED => Error::SessionExpired,
+        Code::THROTTLED | Code::QUOTA_EXCEEDED => {
+            Error::Throttled { path, reason: code.to_string() }
+        }
         code => Error::Invalid { path, reason: code.to_string() },
     }
 }
@@ -134,5 +137,23 @@ fn version(expected: ExpectedVersion) -> i32 {
     match expected {
         ExpectedVersion::Any => -1,
         ExpectedVersion::Version(Version(version)) => version,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Create;
+
+    #[test]
+    fn throttled_and_quota_answers_are_temporary() {
+        let path: Path = "/shop/settle".parse().unwrap();
+        let op = Op::Create(Create::persistent(&path, ""));
+        for code in [Code::THROTTLED, Code::QUOTA_EXCEEDED] {
+            let refused = Error::Operation { index: 0, cause: Box::new(refusal(code, &op)) };
+            assert!(refused.is_temporary() && !refused.is_outage(), "{refused:?}");
+            assert!(read_refusal(code, &path).is_temporary());
+        }
+        assert!(!read_refusal(Code::NO_AUTH, &path).is_temporary());
     }
 }

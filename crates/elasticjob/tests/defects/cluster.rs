@@ -85,6 +85,7 @@ impl Cluster {
                 panic_at: Mutex::new(None),
                 refused: Mutex::new(None),
                 refusals: AtomicUsize::new(0),
+                throttled: AtomicUsize::new(0),
                 reads: AtomicUsize::new(0),
                 writes: AtomicUsize::new(0),
             }),
@@ -262,6 +263,8 @@ pub(crate) struct GatedRegistry {
     panic_at: Mutex<Option<Path>>,
     refused: Mutex<Option<WriteFilter>>,
     refusals: AtomicUsize,
+    /// How many of the next writes are throttled.
+    throttled: AtomicUsize,
     reads: AtomicUsize,
     writes: AtomicUsize,
 }
@@ -388,6 +391,11 @@ impl Connection {
         *self.registry.refused.lock().unwrap() = Some(Box::new(filter));
     }
 
+    /// Throttles this many of the next writes.
+    pub(crate) fn throttle(&self, writes: usize) {
+        self.registry.throttled.store(writes, Ordering::Relaxed);
+    }
+
     /// How many writes were refused.
     pub(crate) fn refusals(&self) -> usize {
         self.registry.refusals.load(Ordering::Relaxed)
@@ -441,6 +449,12 @@ impl Registry for GatedRegistry {
         if let Some(gate) = gate {
             let _ = gate.reached.send(());
             let _ = gate.go.await;
+        }
+        let throttled = self.throttled.load(Ordering::Relaxed);
+        if throttled > 0 {
+            self.throttled.store(throttled - 1, Ordering::Relaxed);
+            let path = self.namespace().path().clone();
+            return Err(Error::Throttled { path, reason: "throttled".to_owned() });
         }
         let is_refused = self.refused.lock().unwrap().as_ref().is_some_and(|filter| filter(&ops));
         if is_refused {

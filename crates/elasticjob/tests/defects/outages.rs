@@ -228,3 +228,17 @@ async fn foreign_node_below_running_keeps_only_its_own_shard_held() {
     cluster.advance_seconds(2).await;
     assert_eq!(cluster.page(0).await.state, LedgerState::Done);
 }
+
+#[tokio::test(start_paused = true)]
+async fn throttled_fire_runs_when_the_registry_allows_it() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let (_node, connection) = cluster.node(1, job(1), &handler).await;
+    connection.throttle(3);
+
+    // Due at 06:00:05; the next one at 06:00:10.
+    cluster.advance_seconds(9).await;
+
+    let due: Vec<String> = handler.attempts().into_iter().map(|attempt| attempt.due_at).collect();
+    assert_eq!(due, ["2026-11-15T06:00:05Z"]);
+}

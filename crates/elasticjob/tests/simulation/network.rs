@@ -42,6 +42,8 @@ pub(super) struct FaultRates {
     pub(super) crash: u64,
     pub(super) lost_response: u64,
     pub(super) unreachable: u64,
+    /// Refused by a server that is overloaded.
+    pub(super) throttled: u64,
 }
 
 /// The registry as a node sees it.
@@ -59,6 +61,8 @@ pub(super) struct Connection {
     inner: MemoryRegistry,
     time: TrueTime,
     rng: Rng,
+    /// For faults that came later, so that the numbers of the others stay the same.
+    late_rng: Rng,
     schedule: Schedule,
     oracle: Arc<Oracle>,
     timeout: Duration,
@@ -99,7 +103,7 @@ impl SimulatedRegistry {
         process: Process,
         inner: MemoryRegistry,
         time: TrueTime,
-        rng: Rng,
+        (rng, late_rng): (Rng, Rng),
         schedule: Schedule,
         oracle: Arc<Oracle>,
         limits: Limits,
@@ -129,6 +133,7 @@ impl SimulatedRegistry {
             inner,
             time,
             rng,
+            late_rng,
             schedule,
             oracle,
             timeout,
@@ -370,7 +375,12 @@ impl Connection {
             self.process.wait_until_running().await;
             return Err(self.unknown_result());
         }
-        let result = call.await;
+        let result = if self.late_rng.one_in(fault_rates.throttled) {
+            self.oracle.log(format_args!("n{} is throttled at {operation}", self.node));
+            Err(Error::Throttled { path: Path::root(), reason: "throttled".to_owned() })
+        } else {
+            call.await
+        };
         if self.rng.one_in(fault_rates.crash) {
             self.crash(&format!("after {operation}")).await;
         }

@@ -46,6 +46,8 @@ pub(super) const OBSERVATION_TIME: Duration = Duration::from_secs(65);
 
 pub(super) struct World {
     pub(super) rng: Rng,
+    /// For what was added later, so that the numbers of everything else stay the same.
+    late_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Reads and writes as a console does.
@@ -115,9 +117,9 @@ enum NodeEvent {
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
         let rng = Rng::new(seed);
-        // Apart from the other numbers, which the seeds that are known by name depend on.
-        let limits_rng = Rng::new(!seed);
-        let operations = limits_rng.pick(&[usize::MAX, usize::MAX, 3, 6]);
+        // What was added later is drawn apart, so that seeds that are known by name keep their meaning.
+        let late_rng = Rng::new(!seed);
+        let operations = late_rng.pick(&[usize::MAX, usize::MAX, 3, 6]);
         let limits = Limits { operations, ..Limits::ZOOKEEPER };
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
@@ -129,6 +131,7 @@ impl World {
             crash: rng.pick(&[0, 0, 1_500, 4_000]),
             lost_response: rng.pick(&[0, 200, 800]),
             unreachable: rng.pick(&[0, 300, 1_000]),
+            throttled: late_rng.pick(&[0, 0, 100]),
         };
         let fault_profile = FaultProfile {
             fault_rates,
@@ -176,6 +179,7 @@ impl World {
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
             rng,
+            late_rng,
         }
     }
 
@@ -393,7 +397,7 @@ impl World {
             process,
             inner,
             self.time,
-            self.rng.fork(),
+            (self.rng.fork(), self.late_rng.fork()),
             self.schedule.clone(),
             Arc::clone(&self.oracle),
             self.limits,

@@ -154,7 +154,7 @@ impl Recovery {
                     refused = steps.refused_shard(&error);
                 }
                 Err(error) => {
-                    if error.is_refusal() {
+                    if error.is_refusal() && !error.is_temporary() {
                         let shards = candidates.iter().map(|candidate| candidate.shard);
                         let at_fault = steps.refused_shard(&error);
                         for shard in shards.filter(|shard| at_fault.is_none_or(|at| at == *shard)) {
