@@ -201,6 +201,7 @@ fn code_of(error: &registry::Error) -> Code {
         registry::Error::Operation { cause, .. } => code_of(cause),
         registry::Error::Unreachable { .. }
         | registry::Error::Unknown { .. }
+        | registry::Error::Throttled { .. }
         | registry::Error::SessionExpired => Code::Unreachable,
         registry::Error::NotAuthorised { .. } => Code::NotAuthorised,
         registry::Error::NotFound { .. } => Code::NotFound,

@@ -8,7 +8,7 @@ use std::{
 use elasticjob::{
     admin::Severity,
     execution::{Listener, blocking},
-    job::{Failover, Job, JobName, Misfire, Monitor, Shard},
+    job::{Failover, Job, JobName, Misfire, Shard},
     node::NodeJob,
     registry::{Create, ExpectedVersion},
     testing::Cluster,
@@ -293,37 +293,6 @@ async fn empty_server_status_is_replaced_and_stops_no_run() {
 
     assert_eq!(log.take().len(), 3);
     assert_eq!(cluster.registry().get(&server).await.unwrap().unwrap().data, "ENABLED");
-}
-
-#[tokio::test(start_paused = true)]
-async fn fire_of_an_unmonitored_shard_that_moved_runs_when_its_run_ends() {
-    let started = RunLog::default();
-    let handler = {
-        let started = started.clone();
-        move |shard: Shard| {
-            let started = started.clone();
-            async move {
-                started.record(&shard);
-                tokio::time::sleep(Duration::from_mins(150)).await;
-                Ok::<(), std::io::Error>(())
-            }
-        }
-    };
-    let hourly = || {
-        let job = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap();
-        job.misfire(Misfire::RunOnce).monitor(Monitor::Nothing)
-    };
-    let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
-    let _first = cluster.node(|node| node.job(hourly(), handler.clone())).await.unwrap();
-    cluster.advance_to("2026-11-15T01:10:00Z").await;
-    let _second = cluster.node(|node| node.job(hourly(), handler)).await.unwrap();
-    // The first node runs the shard until 03:30; the second one owns it now.
-
-    cluster.advance_to("2026-11-15T03:32:00Z").await;
-
-    let ran: Vec<_> = started.take().into_iter().map(|attempt| (attempt.0, attempt.1)).collect();
-    let expected = [("2026-11-15T01:00:00Z", "10.0.0.1"), ("2026-11-15T03:00:00Z", "10.0.0.2")];
-    assert_eq!(ran, expected.map(|(due, server)| (due.to_owned(), server.to_owned())));
 }
 
 #[tokio::test(start_paused = true)]

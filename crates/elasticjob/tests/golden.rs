@@ -23,7 +23,9 @@ use elasticjob::{
     execution::{Execution, Failure, OnceListener},
     job::{Failover, JobName, MaxTimeDiff, RunId, ShardSelection, Strategy},
     node::RunningNode,
-    registry::{Committed, Error, Kind, Namespace, Node, Op, Path, Registry, Session, Stat, Watch},
+    registry::{
+        Committed, Error, Kind, Limits, Namespace, Node, Op, Path, Registry, Session, Stat, Watch,
+    },
     runtime::Randomness,
     testing::{Cluster, ManualClock},
 };
@@ -71,6 +73,10 @@ impl Registry for RecordingRegistry {
 
     fn session(&self) -> Session {
         self.registry.session()
+    }
+
+    fn limits(&self) -> Limits {
+        self.registry.limits()
     }
 
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {

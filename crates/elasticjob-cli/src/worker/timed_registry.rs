@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use elasticjob::{
     registry::{
-        Committed, Create, Error, ExpectedVersion, Namespace, Node, Op, Path, Registry, Session,
-        Stat, Watch,
+        Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry,
+        Session, Stat, Watch,
     },
     runtime::{Clock, SystemClock},
 };
@@ -44,6 +44,10 @@ impl Registry for TimedRegistry {
 
     fn session(&self) -> Session {
         self.registry.session()
+    }
+
+    fn limits(&self) -> Limits {
+        self.registry.limits()
     }
 
     async fn create(&self, node: Create) -> Result<Committed, Error> {

@@ -92,6 +92,11 @@ impl From<Error> for AdminError {
                 hint: "check whether the change was made before you repeat it".to_owned(),
                 source: error,
             },
+            Error::Throttled { .. } => Self::Unreachable {
+                problem: error.to_string(),
+                hint: "try again later".to_owned(),
+                source: error,
+            },
             Error::SessionExpired | Error::Closed => Self::Unreachable {
                 problem: error.to_string(),
                 hint: "connect again".to_owned(),

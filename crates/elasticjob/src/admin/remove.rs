@@ -5,6 +5,8 @@
 //! A tree that is too large for one transaction is deleted in several: the first deletes the configuration, without which no Rust instance writes, and
 //! each of the others checks that there is still none.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::{
@@ -20,8 +22,6 @@ use crate::{
 
 /// Maximum number of attempts if the job changes meanwhile.
 const MAX_ATTEMPTS: usize = 16;
-/// Maximum number of nodes deleted in one transaction: a registry accepts about a megabyte, and a path may be long.
-const MAX_BATCH: usize = 2_000;
 
 /// Result of removing a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,32 +66,28 @@ impl Admin {
     /// Deletes the nodes of the snapshot. Returns how many were deleted: 0 if the job has changed since.
     async fn delete_nodes(&self, snapshot: &JobSnapshot) -> Result<usize, AdminError> {
         let plan = deletions(snapshot);
-        let (first, rest) = plan.split_at(plan.len().min(MAX_BATCH));
-        let mut first: Vec<Op> = first.to_vec();
-        if !rest.is_empty() {
+        let limits = self.registry.limits();
+        let mut first = plan.clone();
+        if limits.fitting(&[], &plan) < plan.len() {
             // No instance can join without the parent node of instances, and none writes without a configuration.
             first = entry_deletions(snapshot);
         }
-        if !was_committed(self.registry.multi(first.clone()).await)? {
+        let mut deleted = first.len();
+        let first_paths: BTreeSet<Path> = first.iter().map(|op| op.path().clone()).collect();
+        if !was_committed(self.registry.multi(first).await)? {
             return Ok(0);
         }
-        if rest.is_empty() {
-            return Ok(first.len());
-        }
-        let mut deleted = first.len();
-        let remaining: Vec<Op> = plan
-            .into_iter()
-            .filter(|op| !first.iter().any(|done| done.path() == op.path()))
-            .collect();
-        for batch in remaining.chunks(MAX_BATCH) {
-            let config = snapshot.tree.config();
+        let remaining: Vec<Op> =
+            plan.into_iter().filter(|op| !first_paths.contains(op.path())).collect();
+        // Creating the configuration succeeds only if there is none.
+        let config = snapshot.tree.config();
+        let no_config = [Op::Create(Create::persistent(&config, "")), delete(config)];
+        for batch in limits.batches(&no_config, &remaining) {
             let mut ops = batch.to_vec();
             if snapshot.has(snapshot.tree.root())
                 && !batch.iter().any(|op| op.path() == snapshot.tree.root())
             {
-                // Creating the configuration succeeds only if there is none.
-                ops.push(Op::Create(Create::persistent(&config, "")));
-                ops.push(Op::Delete { path: config, expected: ExpectedVersion::Any });
+                ops.extend_from_slice(&no_config);
             }
             if !was_committed(self.registry.multi(ops).await)? {
                 break;

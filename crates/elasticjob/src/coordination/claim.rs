@@ -8,8 +8,13 @@
 //! Those that decide something new (claim, take over, mark lost) also check the version of the configuration they were decided from. A release
 //! or undo does not: a claim is given back even if the job was changed or removed meanwhile.
 //!
+//! A transaction of many shards may be too large for one request: [`ShardTransaction::fitting`] says how many of them fit. Each part is a
+//! transaction of its own, with its own zxid.
+//!
 //! The zxid of a claim is the creation zxid of every node it creates, and its fencing token. This module only builds transactions; the
 //! [`member`](super::member) sends them.
+
+use std::collections::BTreeMap;
 
 use super::{
     latch::HeldLatch,
@@ -20,8 +25,8 @@ use super::{
 use crate::{
     job::{Failover, Fire, InstanceId, Monitor},
     registry::{
-        Committed, Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, SessionId, Version,
-        Zxid,
+        Committed, Create, Error, ExpectedVersion, Kind, Limits, Op, OpResult, Path, SessionId,
+        Version, Zxid,
     },
 };
 
@@ -122,6 +127,29 @@ pub struct ShardRelease<'a> {
     pub restore: ClearedMarks,
 }
 
+/// A shard to mark as lost.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardLoss<'a> {
+    pub shard: u32,
+    pub before: &'a VersionedPage,
+    /// The ledger page to write. It equals the present one if the shard was not running and only its nodes were left.
+    pub after: &'a LedgerPage,
+    pub view: &'a ShardView,
+    pub flag: FailoverFlag,
+}
+
+/// A claim to undo.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimUndo<'a> {
+    /// The shard as it was before the claim.
+    pub candidate: &'a ClaimCandidate,
+    /// Present version of the ledger page.
+    pub version: Version,
+    pub view: Option<&'a ShardView>,
+    /// What the claim cleared and the undo restores.
+    pub restore: ClearedMarks,
+}
+
 /// Why a transaction was refused. In every case the caller reads again and decides again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -135,6 +163,15 @@ pub enum Refusal {
     Shard(u32),
 }
 
+impl Refusal {
+    fn shard(self) -> Option<u32> {
+        match self {
+            Self::Precondition => None,
+            Self::Running(shard) | Self::Page(shard) | Self::Shard(shard) => Some(shard),
+        }
+    }
+}
+
 /// A transaction (one multi), with the meaning of a refusal of each of its operations.
 #[derive(Debug, Clone, Default)]
 pub struct ShardTransaction {
@@ -146,6 +183,16 @@ impl ShardTransaction {
     fn add(&mut self, op: Op, refusal: Refusal) {
         self.ops.push(op);
         self.refusals.push(refusal);
+    }
+
+    /// How many of its shards, from the first, fit into one request; at least one.
+    pub fn fitting(&self, limits: Limits) -> usize {
+        let (whole, cut) = self.refusals.split_at(limits.fitting(&[], &self.ops));
+        let mut shards: Vec<u32> = whole.iter().filter_map(|refusal| refusal.shard()).collect();
+        shards.dedup();
+        let cut = cut.first().and_then(|refusal| refusal.shard());
+        let is_cut = cut.is_some() && shards.last().copied() == cut;
+        (shards.len() - usize::from(is_cut)).max(1)
     }
 
     pub fn ops(&self) -> Vec<Op> {
@@ -171,8 +218,14 @@ impl ShardTransaction {
         }
     }
 
+    /// The shard of the operation that was refused, for whatever reason.
+    pub fn refused_shard(&self, error: &Error) -> Option<u32> {
+        let Error::Operation { index, .. } = error else { return None };
+        self.refusals.get(*index)?.shard()
+    }
+
     /// The new versions of the ledger pages, by shard.
-    pub fn page_versions(&self, committed: &Committed) -> Vec<(u32, Version)> {
+    pub fn page_versions(&self, committed: &Committed) -> BTreeMap<u32, Version> {
         let written = self.refusals.iter().zip(&committed.done).filter_map(|(refusal, done)| {
             let Refusal::Page(shard) = refusal else { return None };
             match done {
@@ -273,61 +326,57 @@ impl TransactionBuilder<'_> {
         transaction
     }
 
-    /// Marks a dead instance's shard as lost: deletes the nodes that name the instance, writes the page `after`, and treats the failover flag as
-    /// `flag` says. `after` equals the present page if the shard was not running and only its nodes were left.
-    pub fn mark_lost(
+    /// Marks shards of a dead instance as lost: deletes the nodes that name the instance, writes the pages, and treats the failover flags as each
+    /// loss says.
+    pub fn mark_lost<'s>(
         &self,
         dead: &InstanceId,
-        shard: u32,
-        before: &VersionedPage,
-        after: &LedgerPage,
-        view: &ShardView,
-        flag: FailoverFlag,
+        losses: impl IntoIterator<Item = ShardLoss<'s>>,
     ) -> ShardTransaction {
         let mut transaction = self.with_config_check();
-        self.write_page(&mut transaction, shard, before, after);
-        let path = self.tree.failover_item(shard);
-        if flag == FailoverFlag::Recreate {
-            let path = path.clone();
-            transaction
-                .add(Op::Delete { path, expected: ExpectedVersion::Any }, Refusal::Shard(shard));
-        }
-        if flag != FailoverFlag::Keep {
-            transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
-        }
-        for (shard_node, known) in view.holders() {
-            let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
-            if let Some(document) = of_dead.and_then(CachedNode::document) {
-                let path = self.tree.shard(shard, shard_node);
-                let expected = ExpectedVersion::Version(document.version);
-                transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
-            }
-        }
-        transaction
-    }
-
-    /// Undoes a claim whose answer was lost: restores the page as it was before the claim, and the flag and mark in `restore`.
-    pub fn undo(
-        &self,
-        candidate: &ClaimCandidate,
-        version: Version,
-        view: &ShardView,
-        restore: ClearedMarks,
-    ) -> ShardTransaction {
-        let mut transaction = ShardTransaction::default();
-        let shard = candidate.shard;
-        for (shard_node, known) in view.holders() {
-            if known.as_ref().and_then(CachedNode::text) == Some(self.instance.as_str()) {
-                let path = self.tree.shard(shard, shard_node);
+        for ShardLoss { shard, before, after, view, flag } in losses {
+            self.write_page(&mut transaction, shard, before, after);
+            let path = self.tree.failover_item(shard);
+            if flag == FailoverFlag::Recreate {
+                let path = path.clone();
                 transaction.add(
                     Op::Delete { path, expected: ExpectedVersion::Any },
                     Refusal::Shard(shard),
                 );
             }
+            if flag != FailoverFlag::Keep {
+                transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+            }
+            for (shard_node, known) in view.holders() {
+                let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
+                if let Some(document) = of_dead.and_then(CachedNode::document) {
+                    let path = self.tree.shard(shard, shard_node);
+                    let expected = ExpectedVersion::Version(document.version);
+                    transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
+                }
+            }
         }
-        let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
-        self.write_page(&mut transaction, shard, &before, &candidate.page.page);
-        self.restore_marks(&mut transaction, shard, restore);
+        transaction
+    }
+
+    /// Undoes claims whose answer was lost: restores each page as it was before the claim, and the flag and mark in `restore`.
+    pub fn undo<'s>(&self, undos: impl IntoIterator<Item = ClaimUndo<'s>>) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
+        for ClaimUndo { candidate, version, view, restore } in undos {
+            let shard = candidate.shard;
+            for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
+                if known.as_ref().and_then(CachedNode::text) == Some(self.instance.as_str()) {
+                    let path = self.tree.shard(shard, shard_node);
+                    transaction.add(
+                        Op::Delete { path, expected: ExpectedVersion::Any },
+                        Refusal::Shard(shard),
+                    );
+                }
+            }
+            let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
+            self.write_page(&mut transaction, shard, &before, &candidate.page.page);
+            self.restore_marks(&mut transaction, shard, restore);
+        }
         transaction
     }
 
@@ -511,7 +560,8 @@ mod tests {
         assert_eq!(running.created, committed.zxid);
         let session = registry.session().id();
         assert_eq!(running.owner, Some(session), "without failover it is ephemeral");
-        assert_eq!(transaction.page_versions(&committed), [(0, Version(0)), (2, Version(0))]);
+        let written = BTreeMap::from([(0, Version(0)), (2, Version(0))]);
+        assert_eq!(transaction.page_versions(&committed), written);
     }
 
     #[tokio::test]
@@ -555,14 +605,11 @@ mod tests {
             running: Some(CachedNode::Read(Box::new(running))),
             ..ShardView::default()
         };
-        let transaction = scene.builder(&me, &registry).mark_lost(
-            &dead,
-            0,
-            &page,
-            &page.page.after_loss(&dead),
-            &view,
-            FailoverFlag::Create,
-        );
+        let after = page.page.after_loss(&dead);
+        let (before, after, view, flag) = (&page, &after, &view, FailoverFlag::Create);
+        let transaction = scene
+            .builder(&me, &registry)
+            .mark_lost(&dead, [ShardLoss { shard: 0, before, after, view, flag }]);
 
         registry.multi(transaction.ops()).await.unwrap();
         let second = registry.multi(transaction.ops()).await.unwrap_err();

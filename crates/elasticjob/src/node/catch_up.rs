@@ -60,6 +60,9 @@ impl RunContext {
             match self.run_fire(fire, ClaimScope::CatchUp, max_wait).await {
                 RunResult::NothingToRun => {}
                 // If the next fire ran, the ledger would show this one as done.
+                RunResult::Ran { unclaimed } if !unclaimed.is_empty() => {
+                    return RunResult::Postponed;
+                }
                 postponed @ RunResult::Postponed => return postponed,
                 other => result = other,
             }

@@ -417,7 +417,9 @@ impl JobLoop {
                 if job.misfire == Misfire::Skip {
                     tracing::warn!(job = %job.name, due_at = %fire.due_at, "misfire skipped, the job compensates none any more");
                     self.listeners.missed(&job.name, 1);
-                    self.node.history.record_skipped(&job.name, fire.due_at);
+                    let due_at = fire.due_at;
+                    let missed = Missed { first: due_at, last: due_at, count: 1 };
+                    self.node.history.record_missed(&job.name, missed, MissedReason::Skipped);
                     return None;
                 }
                 let since = fire.due_at - jiff::SignedDuration::from_nanos(1);

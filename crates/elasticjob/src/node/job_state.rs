@@ -103,10 +103,14 @@ impl JobState {
             // A fire that came due during the run is a misfire now.
             (RunResult::Ran { unclaimed }, item) => {
                 self.pending.may_have_misfires = true;
-                if let (Some(WorkItem::Trigger(trigger)), Ok(shards)) =
-                    (item, ShardSelection::only(unclaimed))
-                {
-                    self.pending.put_back(WorkItem::Trigger(TriggerRequest { shards, ..trigger }));
+                match (item, ShardSelection::only(unclaimed)) {
+                    (Some(WorkItem::Trigger(trigger)), Ok(shards)) => {
+                        let rest = TriggerRequest { shards, ..trigger };
+                        self.pending.put_back(WorkItem::Trigger(rest));
+                    }
+                    // The ledger knows which shards have started it.
+                    (Some(item @ WorkItem::Fire(_)), Ok(_)) => self.pending.put_back(item),
+                    _ => {}
                 }
             }
             // The lease is too short for other items as well.

@@ -61,7 +61,7 @@ pub(super) struct RunContext {
 /// What came of a work item.
 #[derive(Debug)]
 pub(super) enum RunResult {
-    /// Shards ran. A trigger requested the unclaimed ones, too, but they were busy.
+    /// Shards ran. The item is for the unclaimed ones, too: those of a trigger were busy, or only a part of the claim was answered.
     Ran {
         unclaimed: BTreeSet<u32>,
     },
@@ -110,7 +110,7 @@ impl RunContext {
                 }
                 RunResult::NothingToRun
             }
-            Err(ClaimError::Registry(error)) if error.is_outage() => {
+            Err(ClaimError::Registry(error)) if error.is_temporary() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }
@@ -217,10 +217,10 @@ impl RunContext {
         task: &TaskId,
         reason: RunReason,
     ) -> Vec<(Shard, Guard)> {
-        let ShardClaim { fire, session, token, .. } = claimed;
+        let ShardClaim { fire, session, .. } = claimed;
         let shards = claimed.shards.iter().map(|claim| {
             let number = NonZeroU32::new(claim.attempt).unwrap_or(NonZeroU32::MIN);
-            let shard = Shard::of(&self.job, fire, task.clone(), claim.item, *token)
+            let shard = Shard::of(&self.job, fire, task.clone(), claim.item, claim.token)
                 .attempt(Attempt { number, reason })
                 .expecting(claimed.expected)
                 .cancelled_by(claim.status.cancel().clone());

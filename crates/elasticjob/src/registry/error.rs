@@ -1,6 +1,6 @@
 //! Registry errors, one variant for each way a caller reacts.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use super::{operation::ExpectedVersion, path::Path};
 use crate::problem::Hint;
@@ -33,12 +33,20 @@ pub enum Error {
         /// The registry's own message.
         reason: String,
     },
+    /// The registry does not execute the request now: it is overloaded, or a quota is used up. Nothing happened: back off, try again.
+    #[error("the registry refuses {path} for now: {reason}")]
+    Throttled {
+        path: Path,
+        /// The registry's own message.
+        reason: String,
+    },
     /// The request exceeds the registry's size limit.
-    #[error("{path}: a request of {bytes} bytes is over the registry's limit of {limit}")]
+    #[error("{path}: a request of {size} {unit} is over the registry's limit of {limit}")]
     TooLarge {
         /// The first node of the request.
         path: Path,
-        bytes: usize,
+        size: usize,
+        unit: SizeUnit,
         limit: usize,
     },
     /// One operation of a multi was refused, so none was executed.
@@ -69,6 +77,22 @@ pub enum Error {
     Closed,
 }
 
+/// What the size of a request is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnit {
+    Bytes,
+    Operations,
+}
+
+impl fmt::Display for SizeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "bytes",
+            Self::Operations => "operations",
+        })
+    }
+}
+
 impl Error {
     /// Returns the cause of a refused multi that has a single operation.
     pub(super) fn unwrap_single_op(self) -> Self {
@@ -81,6 +105,20 @@ impl Error {
     /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
+    }
+
+    /// Whether the same request may succeed later, without anybody doing anything about it.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Error::Throttled { .. } => true,
+            Error::Operation { cause, .. } => cause.is_temporary(),
+            error => error.is_outage(),
+        }
+    }
+
+    /// Whether the registry answered and refused the request, so that nothing happened and the session goes on.
+    pub fn is_refusal(&self) -> bool {
+        !self.is_outage() && !matches!(self, Error::SessionExpired | Error::Closed)
     }
 }
 

@@ -18,6 +18,7 @@ mod connect;
 mod error;
 #[cfg(test)]
 mod golden;
+mod limits;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod memory;
@@ -44,7 +45,7 @@ use bytes::Bytes;
 
 pub use self::{
     connect::connect,
-    error::Error,
+    error::{Error, SizeUnit},
     settings::{Digest, Endpoint, Retry, Tls, ZooKeeperSettings},
     stat::Version,
     url::{RegistryUrl, UrlError},
@@ -60,6 +61,7 @@ pub use self::internals::*;
 mod internals {
     pub use super::{
         connect::{connect_read_only, ensure_path},
+        limits::Limits,
         operation::{Committed, Create, ExpectedVersion, Kind, Op, OpResult},
         path::{Namespace, Path, PathError},
         session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
@@ -76,6 +78,11 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
 
     /// The current session.
     fn session(&self) -> Session;
+
+    /// What fits into one request. A registry that wraps another one has to forward it.
+    fn limits(&self) -> Limits {
+        Limits::ZOOKEEPER
+    }
 
     /// Creates one node. Its parent must exist.
     async fn create(&self, node: Create) -> Result<Committed, Error> {

@@ -97,6 +97,17 @@ impl Op {
         }
     }
 
+    /// Size on the wire in bytes, at most.
+    pub fn size(&self) -> usize {
+        const HEADERS: usize = 64;
+        let data = match self {
+            Op::Create(create) => create.data.len(),
+            Op::Set { data, .. } => data.len(),
+            Op::Delete { .. } | Op::Check { .. } => 0,
+        };
+        HEADERS + self.path().as_str().len() + data
+    }
+
     /// The version it requires.
     pub fn expected(&self) -> ExpectedVersion {
         match self {

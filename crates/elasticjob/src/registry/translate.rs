@@ -45,17 +45,6 @@ pub(super) fn session_of(op: &Op) -> Option<SessionId> {
     if let Op::Create(create) = op { create.kind.session() } else { None }
 }
 
-/// Approximate size of an operation on the wire, in bytes.
-pub(super) fn size_of(op: &Op) -> usize {
-    const HEADERS: usize = 64;
-    let data = match op {
-        Op::Create(create) => create.data.len(),
-        Op::Set { data, .. } => data.len(),
-        Op::Delete { .. } | Op::Check { .. } => 0,
-    };
-    HEADERS + op.path().as_str().len() + data
-}
-
 /// The result of one operation, from a server's answer; `None` if the answer is of another kind.
 pub(super) fn done_from_wire(result: MultiResult) -> Option<OpResult> {
     Some(match result {
@@ -115,6 +104,9 @@ pub(super) fn read_refusal(code: Code, path: &Path) -> Error {
         Code::NO_NODE => Error::NotFound { path },
         Code::NO_AUTH | Code::INVALID_ACL | Code::AUTH_FAILED => Error::NotAuthorised { path },
         Code::SESSION_EXPIRED => Error::SessionExpired,
+        Code::THROTTLED | Code::QUOTA_EXCEEDED => {
+            Error::Throttled { path, reason: code.to_string() }
+        }
         code => Error::Invalid { path, reason: code.to_string() },
     }
 }
@@ -155,5 +147,23 @@ fn version(expected: ExpectedVersion) -> i32 {
     match expected {
         ExpectedVersion::Any => -1,
         ExpectedVersion::Version(Version(version)) => version,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Create;
+
+    #[test]
+    fn throttled_and_quota_answers_are_temporary() {
+        let path: Path = "/shop/settle".parse().unwrap();
+        let op = Op::Create(Create::persistent(&path, ""));
+        for code in [Code::THROTTLED, Code::QUOTA_EXCEEDED] {
+            let refused = Error::Operation { index: 0, cause: Box::new(refusal(code, &op)) };
+            assert!(refused.is_temporary() && !refused.is_outage(), "{refused:?}");
+            assert!(read_refusal(code, &path).is_temporary());
+        }
+        assert!(!read_refusal(Code::NO_AUTH, &path).is_temporary());
     }
 }

@@ -13,8 +13,8 @@ use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
     job::{Fire, Job},
     registry::{
-        Committed, Create, Error, Event, ExpectedVersion, Namespace, Node, Op, Path, Registry,
-        Session, Stat, Watch, WatchSource, ensure_path,
+        Committed, Create, Error, Event, ExpectedVersion, Limits, Namespace, Node, Op, Path,
+        Registry, Session, Stat, Watch, WatchSource, ensure_path,
         memory::{Link, MemoryRegistry, MemoryServer},
     },
     runtime::Clock,
@@ -86,6 +86,9 @@ impl Cluster {
                 panic_on: Mutex::new(None),
                 refused: Mutex::new(None),
                 refusals: AtomicUsize::new(0),
+                throttled: AtomicUsize::new(0),
+                reads: AtomicUsize::new(0),
+                writes: AtomicUsize::new(0),
             }),
             link,
         }
@@ -262,6 +265,26 @@ pub(crate) struct GatedRegistry {
     panic_on: Mutex<Option<WriteFilter>>,
     refused: Mutex<Option<WriteFilter>>,
     refusals: AtomicUsize,
+    /// How many of the next writes are throttled.
+    throttled: AtomicUsize,
+    reads: AtomicUsize,
+    writes: AtomicUsize,
+}
+
+/// How many requests an instance has sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestCount {
+    /// Reads and syncs.
+    pub(crate) reads: usize,
+    pub(crate) writes: usize,
+}
+
+impl std::ops::Sub for RequestCount {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { reads: self.reads - earlier.reads, writes: self.writes - earlier.writes }
+    }
 }
 
 impl std::fmt::Debug for GatedRegistry {
@@ -375,9 +398,22 @@ impl Connection {
         *self.registry.refused.lock().unwrap() = Some(Box::new(filter));
     }
 
+    /// Throttles this many of the next writes.
+    pub(crate) fn throttle(&self, writes: usize) {
+        self.registry.throttled.store(writes, Ordering::Relaxed);
+    }
+
     /// How many writes were refused.
     pub(crate) fn refusals(&self) -> usize {
         self.registry.refusals.load(Ordering::Relaxed)
+    }
+
+    /// How many requests were sent so far.
+    pub(crate) fn requests(&self) -> RequestCount {
+        RequestCount {
+            reads: self.registry.reads.load(Ordering::Relaxed),
+            writes: self.registry.writes.load(Ordering::Relaxed),
+        }
     }
 
     /// Ends the session, as the death of the process does.
@@ -415,7 +451,12 @@ impl Registry for GatedRegistry {
         self.inner.session()
     }
 
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
         let gate = {
             let mut gate = self.gate.lock().unwrap();
             gate.take_if(|gate| (gate.filter)(&ops))
@@ -423,6 +464,12 @@ impl Registry for GatedRegistry {
         if let Some(gate) = gate {
             let _ = gate.reached.send(());
             let _ = gate.go.await;
+        }
+        let throttled = self.throttled.load(Ordering::Relaxed);
+        if throttled > 0 {
+            self.throttled.store(throttled - 1, Ordering::Relaxed);
+            let path = self.namespace().path().clone();
+            return Err(Error::Throttled { path, reason: "throttled".to_owned() });
         }
         let is_refused = self.refused.lock().unwrap().as_ref().is_some_and(|filter| filter(&ops));
         if is_refused {
@@ -440,20 +487,24 @@ impl Registry for GatedRegistry {
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.get(path).await
     }
 
     async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.exists(path).await
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_at.lock().unwrap().take_if(|at| at == path).is_some();
         assert!(!panics, "the children of {path} were listed");
         self.inner.children(path).await
     }
 
     async fn sync(&self) -> Result<(), Error> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.sync().await
     }
 

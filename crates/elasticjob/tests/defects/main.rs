@@ -14,6 +14,7 @@ mod leaving;
 #[path = "../backends/log.rs"]
 mod log;
 mod management;
+mod many_shards;
 mod members;
 mod nodes;
 mod outages;

@@ -255,3 +255,17 @@ async fn foreign_node_below_running_of_a_dead_instance_is_no_endless_loop() {
         assert_eq!(cluster.running(0).await, None);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn throttled_fire_runs_when_the_registry_allows_it() {
+    let cluster = Cluster::new().await;
+    let handler = TestHandler::immediate();
+    let (_node, connection) = cluster.node(1, job(1), &handler).await;
+    connection.throttle(3);
+
+    // Due at 06:00:05; the next one at 06:00:10.
+    cluster.advance_seconds(9).await;
+
+    let due: Vec<String> = handler.attempts().into_iter().map(|attempt| attempt.due_at).collect();
+    assert_eq!(due, ["2026-11-15T06:00:05Z"]);
+}

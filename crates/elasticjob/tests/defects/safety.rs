@@ -7,7 +7,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        claim::{ClaimCandidate, FailoverFlag, Refusal, TransactionBuilder},
+        claim::{ClaimCandidate, FailoverFlag, Refusal, ShardLoss, TransactionBuilder},
         latch,
         ledger::{LedgerState, VersionedPage},
         member::{ClaimError, ClaimScope, MemberEvent},
@@ -283,14 +283,9 @@ async fn s07_slow_survivor_neither_flags_again_nor_ends_the_new_run() {
         ShardView { running: Some(CachedNode::Read(Box::new(document))), ..ShardView::default() };
     let before = seen(&cluster, 0).await;
     let lost = before.page.after_loss(&dead_id);
-    let too_late = claimant(&cluster, &slow_id, &slow).mark_lost(
-        &dead_id,
-        0,
-        &before,
-        &lost,
-        &view,
-        FailoverFlag::Create,
-    );
+    let flag = FailoverFlag::Create;
+    let loss = ShardLoss { shard: 0, before: &before, after: &lost, view: &view, flag };
+    let too_late = claimant(&cluster, &slow_id, &slow).mark_lost(&dead_id, [loss]);
 
     // The other survivor marks the shard as lost and takes it over.
     dead.die().await;

@@ -31,7 +31,7 @@ pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: 
 
     assert_eq!(items(&taken), items(&lost));
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
-    assert!(taken.token > lost.token);
+    assert!(taken.shards[0].token > lost.shards[0].token);
     let shard = items(&taken)[0];
     for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         let node = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();

@@ -7,6 +7,7 @@
 //! * the deadline of a session counts from the moment at which the newest answered request was sent.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     future::pending,
     pin::pin,
@@ -28,8 +29,9 @@ use super::{
 };
 use elasticjob::{
     registry::{
-        Committed, Error, Event, Lease, Namespace, Node, Op, Path, Registry, Session, SessionId,
-        SessionState, SessionStates, Stat, StateSource, Watch, WatchSource, memory::MemoryRegistry,
+        Committed, Error, Event, Lease, Limits, Namespace, Node, Op, Path, Registry, Session,
+        SessionId, SessionState, SessionStates, Stat, StateSource, Watch, WatchSource,
+        memory::MemoryRegistry,
     },
     runtime::{Clock, Monotonic},
 };
@@ -40,12 +42,15 @@ pub(super) struct FaultRates {
     pub(super) crash: u64,
     pub(super) lost_response: u64,
     pub(super) unreachable: u64,
+    /// Refused by a server that is overloaded.
+    pub(super) throttled: u64,
 }
 
 /// The registry as a node sees it.
 pub(super) struct SimulatedRegistry {
     connection: Arc<Connection>,
     namespace: Namespace,
+    limits: Limits,
 }
 
 /// A node's connection to the registry, shared by the node, its watches and the world.
@@ -56,6 +61,8 @@ pub(super) struct Connection {
     inner: MemoryRegistry,
     time: TrueTime,
     rng: Rng,
+    /// For faults that came later, so that the numbers of the others stay the same.
+    late_rng: Rng,
     schedule: Schedule,
     oracle: Arc<Oracle>,
     timeout: Duration,
@@ -96,9 +103,10 @@ impl SimulatedRegistry {
         process: Process,
         inner: MemoryRegistry,
         time: TrueTime,
-        rng: Rng,
+        (rng, late_rng): (Rng, Rng),
         schedule: Schedule,
         oracle: Arc<Oracle>,
+        limits: Limits,
     ) -> Self {
         let session = inner.session();
         let state = ConnectionState {
@@ -125,6 +133,7 @@ impl SimulatedRegistry {
             inner,
             time,
             rng,
+            late_rng,
             schedule,
             oracle,
             timeout,
@@ -132,7 +141,7 @@ impl SimulatedRegistry {
             response_count: AtomicU64::new(0),
             changed: Notify::new(),
         };
-        Self { connection: Arc::new_cyclic(connection), namespace }
+        Self { connection: Arc::new_cyclic(connection), namespace, limits }
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {
@@ -366,7 +375,12 @@ impl Connection {
             self.process.wait_until_running().await;
             return Err(self.unknown_result());
         }
-        let result = call.await;
+        let result = if self.late_rng.one_in(fault_rates.throttled) {
+            self.oracle.log(format_args!("n{} is throttled at {operation}", self.node));
+            Err(Error::Throttled { path: Path::root(), reason: "throttled".to_owned() })
+        } else {
+            call.await
+        };
         if self.rng.one_in(fault_rates.crash) {
             self.crash(&format!("after {operation}")).await;
         }
@@ -411,8 +425,18 @@ impl Registry for SimulatedRegistry {
         Session::new(id, self.connection.timeout, Arc::clone(&self.connection) as Arc<dyn Lease>)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let operation = describe(&ops);
+        if ops.len() > self.limits.operations && shards(&ops).len() > 1 {
+            self.connection.oracle.report_violation(format_args!(
+                "n{} sends more shards than fit into one request: {operation}",
+                self.connection.node
+            ));
+        }
         let call = async {
             let session = self.connection.session_id();
             let result = self.connection.inner.multi(ops.clone()).await;
@@ -464,6 +488,13 @@ impl Registry for SimulatedRegistry {
             self.connection.inner.close().await;
         }
     }
+}
+
+/// The shards that a request changes. The smallest limits of a simulation allow one shard in each request.
+fn shards(ops: &[Op]) -> BTreeSet<u32> {
+    let changed = ops.iter().filter(|op| !matches!(op, Op::Check { .. }));
+    let names = changed.flat_map(|op| op.path().as_str().split('/'));
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 fn describe(ops: &[Op]) -> String {

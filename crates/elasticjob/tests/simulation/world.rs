@@ -28,7 +28,7 @@ use elasticjob::{
     job::RunId,
     node::{Node, NodeError, RunningNode},
     registry::{
-        Path,
+        Limits, Path,
         memory::{MemoryRegistry, MemoryServer},
     },
     runtime::Clock,
@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) console_rng: Rng,
     /// Nodes that other programs have put below shards that run.
     pub(super) notes: Vec<Path>,
+    /// For what was added later, so that the numbers of everything else stay the same.
+    late_rng: Rng,
     pub(super) time: TrueTime,
     server: MemoryServer,
     /// Milliseconds by which the registry's clock is ahead.
@@ -66,6 +68,8 @@ pub(super) struct World {
     pub(super) schedule: Schedule,
     pub(super) oracle: Arc<Oracle>,
     flaws: Flaws,
+    /// What fits into one request.
+    limits: Limits,
     pub(super) plans: Vec<Arc<Mutex<JobPlan>>>,
     pub(super) slots: Vec<Slot>,
     /// The connection of every process whose session may still be alive, by node number.
@@ -125,6 +129,10 @@ pub(super) enum NodeEvent {
 impl World {
     pub(super) async fn new(seed: u64, flaws: Flaws) -> Self {
         let (rng, second_rng) = (Rng::new(seed), Rng::second(seed));
+        // What was added later is drawn apart, so that seeds that are known by name keep their meaning.
+        let late_rng = Rng::new(!seed);
+        let operations = late_rng.pick(&[usize::MAX, usize::MAX, 3, 6]);
+        let limits = Limits { operations, ..Limits::ZOOKEEPER };
         let epoch = "2026-11-15T06:00:00Z".parse().expect("valid timestamp");
         let time = TrueTime::starting_at(epoch);
         let registry_offset = Arc::new(AtomicI64::new(0));
@@ -138,6 +146,7 @@ impl World {
             crash: rng.pick(&[0, 0, 1_500, 4_000]),
             lost_response: rng.pick(&[0, 200, 800]),
             unreachable: rng.pick(&[0, 300, 1_000]),
+            throttled: late_rng.pick(&[0, 0, 100]),
         };
         let fault_profile = FaultProfile {
             fault_rates,
@@ -176,6 +185,7 @@ impl World {
             schedule: Schedule::default(),
             oracle: Arc::new(Oracle::new(time)),
             flaws,
+            limits,
             plans,
             slots,
             connections: BTreeMap::new(),
@@ -193,6 +203,7 @@ impl World {
             notes: Vec::new(),
             rng,
             second_rng,
+            late_rng,
         }
     }
 
@@ -453,9 +464,10 @@ impl World {
             process,
             inner,
             self.time,
-            self.rng.fork(),
+            (self.rng.fork(), self.late_rng.fork()),
             self.schedule.clone(),
             Arc::clone(&self.oracle),
+            self.limits,
         );
         let connection = Arc::clone(registry.connection());
         if !self.is_fault_free.load(Ordering::Relaxed) {

@@ -359,7 +359,11 @@ impl Actor {
                 self.mirror.context().tell(MemberEvent::TakenOver(Box::new(claimed)));
             }
             TakeoverResult::Failed(error, candidates) => {
-                tracing::debug!(job = %self.mirror.job().name, %error, "takeover failed");
+                if error.is_refusal() {
+                    tracing::warn!(job = %self.mirror.job().name, %error, shards = candidates.len(), "takeover refused, retrying later");
+                } else {
+                    tracing::debug!(job = %self.mirror.job().name, %error, "takeover failed");
+                }
                 self.claims.note_unresolved(&mut self.mirror, &error, &candidates);
             }
             TakeoverResult::Nothing => {}

@@ -133,9 +133,7 @@ impl ClaimScope {
 pub struct ShardClaim {
     pub fire: Fire,
     pub shards: Vec<ClaimedShard>,
-    /// Grows with every claim.
-    pub token: FencingToken,
-    /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
+    /// Shards of ours that the claim is for and that could not be claimed yet: they are still to run.
     pub remaining: BTreeSet<u32>,
     /// How many shards the run should have, over all instances; `None` for a takeover, whose run was counted when it began.
     pub expected: Option<ExpectedShards>,
@@ -161,6 +159,8 @@ pub struct ClaimedShard {
     pub item: u32,
     /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
+    /// Grows with every claim of the shard. A claim of many shards takes several transactions, so its shards may have different ones.
+    pub token: FencingToken,
     pub status: Arc<ClaimStatus>,
     /// Fires after this instant and before the claimed one got no run of their own: this run answers them. `None` if that is not known.
     pub answers_since: Option<Timestamp>,

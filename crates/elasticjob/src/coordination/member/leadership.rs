@@ -31,8 +31,6 @@ use crate::{
 
 /// How long a candidate queues for leadership before it looks again whether a leader is still needed.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Changes in one request. ZooKeeper accepts at most a megabyte.
-const BATCH: usize = 1_000;
 /// How long the leader's instance may be absent: Java deletes and re-creates its instance node whenever it reconnects.
 const ABSENT_LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
@@ -183,7 +181,7 @@ impl Leadership {
         self.is_assigning = true;
         match mirror.write(begin_assignment(mirror, instance.clone())).await {
             Ok(_) => {}
-            Err(error @ Error::Operation { .. }) => {
+            Err(error) if error.is_refusal() => {
                 self.is_assigning = false;
                 self.note_refusal(mirror, &error);
                 return mirror.refresh().await.map(|()| true);
@@ -210,7 +208,7 @@ impl Leadership {
         };
         let conditions = [instance, leads, config];
         let written = match self.remove_surplus(mirror, &conditions, planned.removals).await {
-            Ok(()) => write_assignment(mirror, &conditions, planned.ops).await,
+            Ok(()) => write_assignment(mirror, &conditions, &planned.ops).await,
             Err(error) => Err(error),
         };
         match written {
@@ -221,7 +219,7 @@ impl Leadership {
                 self.assigned_for = Some((planned.instances, mirror.job().shards.get()));
                 self.moves_later = planned.deferred;
             }
-            Err(error @ Error::Operation { .. }) => {
+            Err(error) if error.is_refusal() => {
                 self.note_refusal(mirror, &error);
                 self.unblock(mirror).await?;
             }
@@ -261,7 +259,7 @@ impl Leadership {
         removals.retain(|shard, _| !self.undeletable.contains(shard));
         let all: Vec<Op> = removals.values().flatten().cloned().collect();
         let mut is_refused = false;
-        for batch in all.chunks(BATCH) {
+        for batch in mirror.context().registry.limits().batches(conditions, &all) {
             match mirror.write(conditions.iter().chain(batch).cloned().collect()).await {
                 Ok(_) => {}
                 // Not one of the conditions: there are nodes below one of these shards that we do not know.
@@ -371,22 +369,25 @@ fn begin_assignment(mirror: &Mirror, instance: Op) -> Vec<Op> {
 
 /// Writes the new owners. A job of many thousands of shards takes several requests; no instance starts anything before the last of them,
 /// which deletes `processing`, and a leader that comes after begins anew.
-async fn write_assignment(
-    mirror: &Mirror,
-    conditions: &[Op],
-    mut changes: Vec<Op>,
-) -> Result<(), Error> {
-    let last = changes.split_off(changes.len().saturating_sub(1) / BATCH * BATCH);
-    for batch in changes.chunks(BATCH) {
-        mirror.write(conditions.iter().chain(batch).cloned().collect()).await?;
-    }
-    let mut ops = conditions.to_vec();
-    ops.extend(last);
+async fn write_assignment(mirror: &Mirror, conditions: &[Op], changes: &[Op]) -> Result<(), Error> {
+    let delete = |path| Op::Delete { path, expected: ExpectedVersion::Any };
+    let mut end = Vec::new();
     if mirror.view().necessary {
-        ops.push(Op::Delete { path: mirror.tree().necessary(), expected: ExpectedVersion::Any });
+        end.push(delete(mirror.tree().necessary()));
     }
-    ops.push(Op::Delete { path: mirror.tree().processing(), expected: ExpectedVersion::Any });
-    mirror.write(ops).await.map(drop)
+    end.push(delete(mirror.tree().processing()));
+    // The end goes with the last batch, so every batch leaves room for it.
+    let others: Vec<Op> = conditions.iter().chain(&end).cloned().collect();
+    let mut batches = mirror.context().registry.limits().batches(&others, changes).peekable();
+    loop {
+        let batch = batches.next().unwrap_or_default();
+        let is_last = batches.peek().is_none();
+        let end = if is_last { &end[..] } else { &[] };
+        mirror.write(conditions.iter().chain(batch).chain(end).cloned().collect()).await?;
+        if is_last {
+            return Ok(());
+        }
+    }
 }
 
 /// Whether the registry refuses to delete a shard for a reason of that shard: not because a condition failed, nor because of the connection.

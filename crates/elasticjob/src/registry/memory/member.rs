@@ -14,7 +14,8 @@ use super::{
 use crate::{
     registry::{
         Registry,
-        error::Error,
+        error::{Error, SizeUnit},
+        limits::Limits,
         operation::{Committed, Op},
         path::{Namespace, Path},
         session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
@@ -26,8 +27,6 @@ use crate::{
 };
 
 const ENDPOINT: &str = "memory:";
-/// ZooKeeper's request size limit, so that every request accepted here is accepted there.
-const LIMIT: usize = 0xf_ffff;
 
 /// A member of a [`MemoryServer`].
 pub struct MemoryRegistry {
@@ -49,6 +48,22 @@ impl MemoryRegistry {
         acl: Vec<Acl>,
     ) -> Self {
         Self { inner: Arc::new(Inner { server, id }), namespace, acl }
+    }
+
+    fn check_size(&self, ops: &[Op]) -> Result<(), Error> {
+        let limits = self.limits();
+        let bytes: usize = ops.iter().map(Op::size).sum();
+        let sizes = [
+            (bytes, SizeUnit::Bytes, limits.bytes),
+            (ops.len(), SizeUnit::Operations, limits.operations),
+        ];
+        match sizes.into_iter().find(|(size, _, limit)| size > limit) {
+            Some((size, unit, limit)) => {
+                let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
+                Err(Error::TooLarge { path, size, unit, limit })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Controls this member's connection, for tests.
@@ -134,13 +149,13 @@ impl Registry for MemoryRegistry {
         Session::new(id, inner.server.timeout(), Arc::clone(inner) as Arc<dyn Lease>)
     }
 
+    fn limits(&self) -> Limits {
+        self.inner.server.request_limits()
+    }
+
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let session = ops.iter().find_map(translate::session_of);
-        let bytes = ops.iter().map(translate::size_of).sum();
-        if bytes > LIMIT {
-            let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
-            return Err(Error::TooLarge { path, bytes, limit: LIMIT });
-        }
+        self.check_size(&ops)?;
         let requests = translate::ops(&ops, &self.acl);
         let now_ms = self.inner.server.now_ms();
         let id = self.inner.id;

@@ -19,6 +19,7 @@ use crate::{
     registry::{
         connect::ensure_path,
         error::Error,
+        limits::Limits,
         path::{Namespace, Path},
         session::{SessionId, SessionState},
         settings::Digest,
@@ -34,6 +35,7 @@ pub struct MemoryServer {
     state: Arc<Mutex<ServerState>>,
     clock: Arc<dyn Clock>,
     timeout: Duration,
+    limits: Limits,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,13 +79,25 @@ impl MemoryServer {
             feeds: BTreeMap::new(),
             last_id: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)), clock, timeout: Duration::from_secs(10) }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            clock,
+            timeout: Duration::from_secs(10),
+            limits: Limits::ZOOKEEPER,
+        }
     }
 
     /// Sets the session timeout.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Sets what fits into one request; by default what every ZooKeeper accepts.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -128,6 +142,10 @@ impl MemoryServer {
 
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    pub(super) fn request_limits(&self) -> Limits {
+        self.limits
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {

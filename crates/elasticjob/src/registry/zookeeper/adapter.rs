@@ -14,7 +14,7 @@ use crate::{
     registry::{
         Registry,
         connect::ensure_path,
-        error::Error,
+        error::{Error, SizeUnit},
         operation::{Committed, Op},
         path::{Namespace, Path},
         session::{Lease, Session, SessionId, SessionState, SessionStates, StateSource},
@@ -105,7 +105,7 @@ impl ZooKeeper {
             client::Error::SessionExpired => Error::SessionExpired,
             client::Error::Closed => Error::Closed,
             client::Error::TooLarge { length, limit } => {
-                Error::TooLarge { path: Path::root(), bytes: length, limit }
+                Error::TooLarge { path: Path::root(), size: length, unit: SizeUnit::Bytes, limit }
             }
             client::Error::AuthFailed => {
                 Error::NotAuthorised { path: self.settings.namespace.path().clone() }
@@ -182,7 +182,7 @@ impl Registry for ZooKeeper {
             }
             Err(client::Error::TooLarge { length, limit }) => {
                 let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
-                Err(Error::TooLarge { path, bytes: length, limit })
+                Err(Error::TooLarge { path, size: length, unit: SizeUnit::Bytes, limit })
             }
             Err(error) => Err(self.connection_error(error)),
         }

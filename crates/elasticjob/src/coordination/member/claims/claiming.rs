@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{
     ShardClaims,
-    misfire_marks::{mark_for_newcomers, mark_misfire, mark_taken_over},
+    misfire_marks::{mark_for_newcomers, mark_misfires, mark_taken_over},
 };
 use crate::{
     coordination::{
@@ -25,7 +25,6 @@ use crate::{
             },
             mirror::Mirror,
         },
-        tree::ShardNode,
         view::CachedNode,
     },
     job::{FencingToken, Fire, InstanceId},
@@ -72,6 +71,8 @@ struct Choice {
     candidates: Vec<ClaimCandidate>,
     /// Shards that cannot be claimed now. A trigger is for them, too.
     unavailable: BTreeSet<u32>,
+    /// Shards that could have been claimed, had their part of the claim been answered.
+    unclaimed: BTreeSet<u32>,
     /// Another instance has one of them.
     must_wait: bool,
     /// A shard that another live instance holds according to the ledger, and that instance.
@@ -143,16 +144,16 @@ impl ShardClaims {
             mirror.sync().await?;
             return Ok(Progress::Claimed(Box::new(unclaimed(mirror, request, &choice.candidates))));
         }
-        let progress = match self.commit(mirror, request, &mut choice).await? {
+        let progress = match self.commit_all(mirror, request, &mut choice).await? {
             None => choice.without_candidates(),
-            Some(claim) => {
-                let is_trigger = request.scope.is_trigger();
-                let unavailable = std::mem::take(&mut choice.unavailable);
-                let remaining = if is_trigger { unavailable } else { BTreeSet::new() };
+            Some(mut claimed) => {
+                claimed.remaining = std::mem::take(&mut choice.unclaimed);
+                if request.scope.is_trigger() {
+                    claimed.remaining.append(&mut choice.unavailable);
+                }
                 let scope = &request.scope;
                 let expected = mirror.assignment().expected_shards(|shard| scope.selects(shard));
-                let claimed = self.adopt(mirror, claim, request.cancel.clone());
-                let claimed = ShardClaim { remaining, expected: Some(expected), ..claimed };
+                claimed.expected = Some(expected);
                 self.confirm(mirror, claimed).await?
             }
         };
@@ -177,7 +178,7 @@ impl ShardClaims {
         if assignment.is_enabled() == Some(false) {
             return Some(Progress::Refused(ClaimError::NothingToRun));
         }
-        if !assignment.is_settled() || !self.unresolved.is_empty() {
+        if !assignment.is_settled() || !self.unresolved.is_empty() || self.is_withdrawing() {
             return Some(Progress::Wait(ClaimError::Resharding));
         }
         // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
@@ -243,8 +244,46 @@ impl ShardClaims {
         Ok(())
     }
 
-    /// Commits the claim of all candidates. A shard that lost a race is looked at again, alone, and left out if it is no longer free.
-    /// `None` if no shard is left to claim.
+    /// Claims all candidates, in as many requests as that takes. Once a request has succeeded, its shards are ours whatever becomes of the next ones:
+    /// those are [`unclaimed`](Choice::unclaimed). `None` if no shard was claimed.
+    async fn commit_all(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+        choice: &mut Choice,
+    ) -> Result<Option<ShardClaim>, Error> {
+        let Some(first) = self.commit(mirror, request, choice).await? else { return Ok(None) };
+        let mut claimed = self.adopt(mirror, first, request.cancel.clone());
+        while !choice.candidates.is_empty() {
+            match self.commit_next(mirror, request, choice).await {
+                Ok(Some(part)) => {
+                    let part = self.adopt(mirror, part, request.cancel.clone());
+                    claimed.shards.extend(part.shards);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(job = %request.fire.job, due_at = %request.fire.due_at, %error, "only a part of the shards was claimed");
+                    choice.give_up_candidates();
+                }
+            }
+        }
+        Ok(Some(claimed))
+    }
+
+    /// Commits another part of a claim. The nodes of the part before are seen first: if this request breaks the connection, its notifications are
+    /// lost, and that part would look as if it had been taken away.
+    async fn commit_next(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+        choice: &mut Choice,
+    ) -> Result<Option<CommittedClaim>, Error> {
+        mirror.refresh().await?;
+        self.commit(mirror, request, choice).await
+    }
+
+    /// Commits the claim of as many candidates as fit into one request; they are no longer candidates then. A shard that lost a race is looked at
+    /// again, alone, and left out if it is no longer free. `None` if no shard is left to claim.
     async fn commit(
         &mut self,
         mirror: &mut Mirror,
@@ -258,10 +297,14 @@ impl ShardClaims {
             let Some(transactions) = mirror.transactions() else {
                 return Ok(choice.wait());
             };
-            let steps = transactions.claim(&request.fire, &choice.candidates);
+            let mut steps = transactions.claim(&request.fire, &choice.candidates);
+            let count = steps.fitting(mirror.context().registry.limits());
+            if count < choice.candidates.len() {
+                steps = transactions.claim(&request.fire, &choice.candidates[..count]);
+            }
             let error = match mirror.write(steps.ops()).await {
                 Ok(committed) => {
-                    let candidates = std::mem::take(&mut choice.candidates);
+                    let candidates = choice.candidates.drain(..count).collect();
                     let fire = request.fire.clone();
                     return Ok(Some(CommittedClaim { fire, candidates, steps, committed }));
                 }
@@ -275,27 +318,28 @@ impl ShardClaims {
                 // Nothing compensates a trigger: it waits until the shard is free.
                 Some(Refusal::Running(shard)) if request.scope.is_trigger() => {
                     mirror.refresh().await?;
-                    choice.drop_candidate(shard);
-                    choice.unavailable.insert(shard);
+                    let running = choice.running(mirror, shard);
+                    choice.drop_candidates(&running);
+                    choice.unavailable.extend(running);
                     choice.must_wait = true;
                 }
                 Some(Refusal::Running(shard)) => {
-                    // If that run has ended by now, the shard is free.
-                    if mark_misfire(mirror, shard, ShardNode::Running).await? {
-                        choice.drop_candidate(shard);
-                    } else {
-                        mirror.refresh().await?;
-                    }
+                    mirror.refresh().await?;
+                    let running = choice.running(mirror, shard);
+                    let marked = mark_misfires(mirror, running).await?;
+                    choice.drop_candidates(&marked);
+                    // A run that has ended by now was not marked: its shard is free.
+                    mirror.refresh().await?;
                 }
                 Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
                     mirror.pages().forget(shard);
                     mirror.refresh().await?;
-                    choice.drop_candidate(shard);
+                    choice.drop_candidates(&BTreeSet::from([shard]));
                     let now = mirror.time_for_pages(&[shard]).await?;
                     self.consider(mirror, request, shard, now, choice).await?;
                 }
                 None => {
-                    self.unresolved.note(mirror, &error, &choice.candidates);
+                    self.unresolved.note(mirror, &error, &choice.candidates[..count]);
                     return Err(error);
                 }
             }
@@ -339,6 +383,7 @@ impl ShardClaims {
     /// Shards assigned to us that may run and are not free: another instance has taken them over, or we hold them.
     fn unavailable(assignment: &Assignment<'_>, free: &[u32]) -> BTreeSet<u32> {
         let mut assigned = assignment.assigned();
+        let free: BTreeSet<u32> = free.iter().copied().collect();
         assigned.retain(|shard| {
             !free.contains(shard)
                 && assignment.view.shards.get(shard).is_some_and(|view| !view.disabled)
@@ -391,14 +436,27 @@ impl ShardClaims {
 }
 
 impl Choice {
-    fn drop_candidate(&mut self, shard: u32) {
-        self.candidates.retain(|candidate| candidate.shard != shard);
+    /// The candidate that was refused because it runs, and all others that are seen to run: each alone would cost a request.
+    fn running(&self, mirror: &Mirror, refused: u32) -> BTreeSet<u32> {
+        let is_running =
+            |shard: &u32| mirror.shard(*shard).is_some_and(|view| view.running.is_some());
+        let seen = self.candidates.iter().map(|candidate| candidate.shard).filter(is_running);
+        seen.chain([refused]).collect()
     }
 
-    /// Nothing can be claimed before the view has changed.
+    fn drop_candidates(&mut self, shards: &BTreeSet<u32>) {
+        self.candidates.retain(|candidate| !shards.contains(&candidate.shard));
+    }
+
+    /// Nothing more can be claimed before the view has changed.
     fn wait<T>(&mut self) -> Option<T> {
-        *self = Self { must_wait: true, ..Self::default() };
+        self.give_up_candidates();
+        (self.must_wait, self.is_busy, self.held_elsewhere) = (true, false, None);
         None
+    }
+
+    fn give_up_candidates(&mut self) {
+        self.unclaimed.extend(self.candidates.drain(..).map(|candidate| candidate.shard));
     }
 }
 
@@ -456,14 +514,13 @@ fn unclaimed(mirror: &Mirror, request: &ClaimRequest, candidates: &[ClaimCandida
     let shards = candidates.iter().map(|candidate| ClaimedShard {
         item: candidate.shard,
         attempt: 1,
+        token: FencingToken::new(mirror.context().clock.now().as_millisecond()),
         status: Arc::new(ClaimStatus::new(request.cancel.child())),
         answers_since: None,
     });
-    let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
     ShardClaim {
         fire: request.fire.clone(),
         shards: shards.collect(),
-        token,
         remaining: BTreeSet::new(),
         expected: None,
         cancel: request.cancel.clone(),

@@ -103,9 +103,7 @@ impl HeldShards {
         let mut shards = Vec::new();
         for candidate in candidates {
             let shard = candidate.shard;
-            let version =
-                versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
-            let version = version.expect("a claim writes the page of every shard");
+            let version = *versions.get(&shard).expect("a claim writes the page of every shard");
             let page = candidate.page.page.after_claim(&fire, mirror.own_id());
             let written =
                 VersionedPage { page: page.clone(), version: Some(version), written_at: None };
@@ -126,6 +124,7 @@ impl HeldShards {
             shards.push(ClaimedShard {
                 item: shard,
                 attempt: page.attempt,
+                token: FencingToken::new(committed.zxid.0),
                 status: Arc::clone(&status),
                 answers_since: None,
             });
@@ -143,7 +142,6 @@ impl HeldShards {
         }
         ShardClaim {
             fire,
-            token: FencingToken::new(committed.zxid.0),
             remaining: BTreeSet::new(),
             expected: None,
             cancel,
@@ -216,7 +214,7 @@ impl HeldShards {
             let steps = transactions.release([unmonitored], false);
             match mirror.write(steps.ops()).await {
                 Ok(committed) => {
-                    if let Some((_, version)) = steps.page_versions(&committed).first() {
+                    if let Some((_, version)) = steps.page_versions(&committed).first_key_value() {
                         held.is_monitored = false;
                         held.version = *version;
                     }

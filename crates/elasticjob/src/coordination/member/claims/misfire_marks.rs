@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{held_shards::HeldShards, missed_fires::MissedFires};
 use crate::{
-    coordination::{member::mirror::Mirror, tree::ShardNode, view::CachedNode},
+    coordination::{
+        member::mirror::Mirror,
+        tree::ShardNode,
+        view::{CachedNode, ShardView},
+    },
     job::{Fire, Misfire},
     registry::{Create, Error, ExpectedVersion, Op},
 };
@@ -31,21 +35,45 @@ pub(super) async fn mark_taken_over(
     Ok(())
 }
 
-/// Marks a shard that another instance still holds, as long as the node `while_there` shows that. `false` if it no longer does.
-pub(super) async fn mark_misfire(
+/// Marks shards that another instance still runs. Returns those that it does.
+pub(super) async fn mark_misfires(
     mirror: &Mirror,
-    shard: u32,
-    while_there: ShardNode,
-) -> Result<bool, Error> {
+    mut shards: BTreeSet<u32>,
+) -> Result<BTreeSet<u32>, Error> {
+    let is_marked = |view: &ShardView| view.misfire && view.running.is_some();
+    let is_unmarked = |shard: &&u32| !mirror.shard(**shard).is_some_and(is_marked);
+    let unmarked: Vec<u32> = shards.iter().filter(is_unmarked).copied().collect();
+    let limits = mirror.context().registry.limits();
+    if mirror.job().misfire == Misfire::RunOnce && unmarked.len() > 1 {
+        let marks = |shard: &u32| mark(mirror, *shard, ShardNode::Running);
+        let ops: Vec<Op> = unmarked.iter().flat_map(marks).collect();
+        // A mark may be in another request than the check before it: then the shard is marked although its run has ended, which does no harm.
+        let mut is_refused = false;
+        for batch in limits.batches(&[], &ops) {
+            match mirror.write(batch.to_vec()).await {
+                Ok(_) => {}
+                Err(Error::Operation { .. }) => is_refused = true,
+                Err(error) => return Err(error),
+            }
+        }
+        if !is_refused {
+            return Ok(shards);
+        }
+    }
+    for shard in unmarked {
+        if !mark_misfire(mirror, shard, ShardNode::Running).await? {
+            shards.remove(&shard);
+        }
+    }
+    Ok(shards)
+}
+
+/// Marks a shard that another instance still holds, as long as the node `while_there` shows that. `false` if it no longer does.
+async fn mark_misfire(mirror: &Mirror, shard: u32, while_there: ShardNode) -> Result<bool, Error> {
     if mirror.job().misfire == Misfire::Skip {
         return Ok(true);
     }
-    let tree = mirror.tree();
-    let ops = vec![
-        Op::Check { path: tree.shard(shard, while_there), expected: ExpectedVersion::Any },
-        Op::Create(Create::persistent(&tree.shard(shard, ShardNode::Misfire), "")),
-    ];
-    match mirror.write(ops).await {
+    match mirror.write(mark(mirror, shard, while_there).into()).await {
         Ok(_) => Ok(true),
         Err(Error::Operation { index, .. }) => {
             let is_already_marked = index > 0;
@@ -53,6 +81,15 @@ pub(super) async fn mark_misfire(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Marks a shard, provided that the node `while_there` exists.
+fn mark(mirror: &Mirror, shard: u32, while_there: ShardNode) -> [Op; 2] {
+    let tree = mirror.tree();
+    [
+        Op::Check { path: tree.shard(shard, while_there), expected: ExpectedVersion::Any },
+        Op::Create(Create::persistent(&tree.shard(shard, ShardNode::Misfire), "")),
+    ]
 }
 
 /// Marks the shards of owners that joined after this fire and so do not know that it was missed. We were there, and do.

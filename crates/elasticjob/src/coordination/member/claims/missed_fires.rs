@@ -153,8 +153,7 @@ impl MissedFires {
 
     /// Since when fires of this shard were to run, given the last one that was started.
     pub(super) fn due_since(&self, shard: u32, last: Timestamp) -> Timestamp {
-        let enabled = self.enabled_since.get(&shard).copied();
-        [self.open_since, enabled].into_iter().flatten().fold(last, Timestamp::max)
+        self.since(shard).map_or(last, |since| last.max(since))
     }
 
     pub(super) fn note_run(&mut self, shard: u32, span: RangeInclusive<Timestamp>) {

@@ -1,11 +1,13 @@
 //! Releasing shards: the nodes of the claim are deleted, the ledger page says how the run ended.
 
+use std::collections::BTreeMap;
+
 use tokio::sync::oneshot;
 
 use super::{ShardClaims, held_shards::HeldShard, still_cleared};
 use crate::{
     coordination::{
-        claim::{ClearedMarks, ShardRelease},
+        claim::{ClearedMarks, ShardRelease, ShardTransaction},
         ledger::{LedgerPage, LedgerState, VersionedPage},
         member::{handle::Release, mirror::Mirror},
         tree::ShardNode,
@@ -21,6 +23,14 @@ const ATTEMPTS: usize = 4;
 pub(super) struct PendingRelease {
     shards: Vec<(u32, Release)>,
     reply: Option<oneshot::Sender<Result<(), Error>>>,
+    /// The registry refuses to release them, which may last.
+    is_refused: bool,
+}
+
+/// The transaction that releases shards, and the pages that it writes.
+struct ReleaseTransaction {
+    pages: BTreeMap<u32, LedgerPage>,
+    steps: ShardTransaction,
 }
 
 impl ShardClaims {
@@ -33,7 +43,15 @@ impl ShardClaims {
         for (shard, _) in &shards {
             self.held.expect_end(*shard);
         }
-        self.releasing.push(PendingRelease { shards, reply });
+        self.releasing.push(PendingRelease { shards, reply, is_refused: false });
+    }
+
+    /// Whether shards that did not start are about to be given back. A claim waits for them: its fire is still theirs.
+    pub(super) fn is_withdrawing(&self) -> bool {
+        self.releasing.iter().any(|pending| {
+            let mut ended = pending.shards.iter().map(|(_, ended)| *ended);
+            !pending.is_refused && ended.any(|ended| ended == Release::Withdrawn)
+        })
     }
 
     /// Releases everything that is to be released. A release that fails is tried again until the session ends.
@@ -48,7 +66,8 @@ impl ShardClaims {
                 Err(error) => {
                     tracing::warn!(job = %mirror.job().name, %error, "release failed, retrying");
                     // A shard may be refused as long as another program's node is below it. The run does not wait for that: only this shard stays held.
-                    if matches!(error, Error::Operation { .. })
+                    pending.is_refused = matches!(error, Error::Operation { .. });
+                    if pending.is_refused
                         && let Some(reply) = pending.reply.take()
                     {
                         let _ = reply.send(Err(error));
@@ -83,54 +102,70 @@ impl ShardClaims {
         mirror.read(&unread).await?;
         // A lost claim is released, too: its page refuses if another instance has the shard, and would name us for ever if none has.
         shards.retain(|(shard, _)| self.held.contains(*shard));
-        if !shards.is_empty() {
-            match self.release_together(mirror, shards).await {
-                Ok(()) => {}
-                // One of them has changed: each alone, so that it does not delay the others.
-                Err(Error::Operation { .. }) => {
-                    let mut refused = None;
-                    let mut all = std::mem::take(shards).into_iter();
-                    while let Some(one) = all.next() {
-                        match self.release_alone(mirror, one).await {
-                            Ok(()) => {}
-                            Err(error @ Error::Operation { .. }) => {
-                                shards.push(one);
-                                refused = Some(error);
-                            }
-                            Err(error) => {
-                                shards.push(one);
-                                shards.extend(all);
-                                return Err(error);
-                            }
-                        }
+        if shards.is_empty() {
+            return mirror.refresh().await;
+        }
+        let limits = mirror.context().registry.limits();
+        let mut refused = None;
+        let mut rest = std::mem::take(shards);
+        while !rest.is_empty() {
+            let mut release = self.release_transaction(mirror, &rest);
+            let count = release.steps.fitting(limits);
+            if count < rest.len() {
+                release = self.release_transaction(mirror, &rest[..count]);
+            }
+            let error = match self.commit_release(mirror, release).await {
+                Ok(()) => {
+                    rest.drain(..count);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if !matches!(error, Error::Operation { .. }) {
+                shards.append(&mut rest);
+                return Err(error);
+            }
+            // One of them has changed: each alone, so that it does not delay the others.
+            let together: Vec<(u32, Release)> = rest.drain(..count).collect();
+            let mut together = together.into_iter();
+            while let Some(one) = together.next() {
+                match self.release_alone(mirror, one).await {
+                    Ok(()) => {}
+                    Err(error @ Error::Operation { .. }) => {
+                        shards.push(one);
+                        refused = Some(error);
                     }
-                    if let Some(error) = refused {
+                    Err(error) => {
+                        shards.push(one);
+                        shards.extend(together.chain(rest));
                         return Err(error);
                     }
                 }
-                Err(error) => return Err(error),
             }
-            name_next_server(mirror).await?;
         }
-        shards.clear();
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        name_next_server(mirror).await?;
         mirror.refresh().await
     }
 
-    async fn release_together(
-        &mut self,
-        mirror: &mut Mirror,
+    fn release_transaction(
+        &self,
+        mirror: &Mirror,
         shards: &[(u32, Release)],
-    ) -> Result<(), Error> {
+    ) -> ReleaseTransaction {
         // A release does not depend on the configuration: the job may have been removed meanwhile.
         let transactions = mirror.transactions_for(Version::default());
-        let pages: Vec<(u32, Release, LedgerPage)> = shards
-            .iter()
-            .filter_map(|(shard, ended)| {
-                Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
-            })
-            .collect();
-        let parts = pages.iter().filter_map(|(shard, ended, page)| {
-            let HeldShard { version, claim_zxid, candidate, .. } = self.held.get(*shard)?;
+        let held = |(shard, ended): &(u32, Release)| {
+            let held = self.held.get(*shard)?;
+            Some((*shard, (*ended, held, page_after(held, *ended))))
+        };
+        let held: BTreeMap<u32, (Release, &HeldShard, LedgerPage)> =
+            shards.iter().filter_map(held).collect();
+        let parts = shards.iter().filter_map(|(shard, _)| {
+            let (ended, HeldShard { version, claim_zxid, candidate, .. }, page) =
+                held.get(shard)?;
             let restore = match ended {
                 Release::Withdrawn => still_cleared(mirror, candidate),
                 Release::Ended(_) => ClearedMarks::default(),
@@ -141,16 +176,25 @@ impl ShardClaims {
         });
         let is_fenced = shards.iter().any(|(_, ended)| *ended == Release::Ended(Outcome::Fenced));
         let steps = transactions.release(parts, is_fenced);
+        let pages = held.into_iter().map(|(shard, (.., page))| (shard, page)).collect();
+        ReleaseTransaction { pages, steps }
+    }
+
+    async fn commit_release(
+        &mut self,
+        mirror: &mut Mirror,
+        release: ReleaseTransaction,
+    ) -> Result<(), Error> {
+        let ReleaseTransaction { mut pages, steps } = release;
         let committed = mirror.write(steps.ops()).await?;
         for (shard, version) in steps.page_versions(&committed) {
-            let page = pages.iter().find(|(written, ..)| *written == shard);
-            let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
             if let Some(held) = self.held.remove(shard)
                 && held.is_monitored
                 && !held.status.is_lost()
             {
                 self.missed.note_run(shard, held.since..=mirror.context().clock.now());
             }
+            let page = pages.remove(&shard).unwrap_or_default();
             let written = VersionedPage { page, version: Some(version), written_at: None };
             mirror.pages().remember(shard, written);
         }
@@ -169,7 +213,8 @@ impl ShardClaims {
             mirror.refresh().await?;
             let unread = mirror.view().dirty_holders_of(shard);
             mirror.read(&unread).await?;
-            let error = match self.release_together(mirror, &[(shard, ended)]).await {
+            let release = self.release_transaction(mirror, &[(shard, ended)]);
+            let error = match self.commit_release(mirror, release).await {
                 Ok(()) => return Ok(()),
                 Err(error @ Error::Operation { .. }) => error,
                 Err(error) => return Err(error),

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use super::{held_shards::HeldShards, still_cleared};
 use crate::{
     coordination::{
-        claim::ClaimCandidate, ledger::LedgerState, member::mirror::Mirror, tree::ShardNode,
+        claim::{ClaimCandidate, ClaimUndo, ShardTransaction},
+        ledger::LedgerState,
+        member::mirror::Mirror,
+        tree::ShardNode,
     },
-    registry::{Error, Version},
+    registry::{Error, Path, Version},
 };
 
 #[derive(Default)]
@@ -57,32 +60,74 @@ impl UnresolvedClaims {
         }
         mirror.sync().await?;
         mirror.refresh().await?;
-        for (shard, candidate) in self.candidates.clone() {
-            let Some(seen) = mirror.reread_page(shard).await? else {
-                // Another program replaced the page since: it no longer is the one that our claim wrote.
-                self.candidates.remove(&shard);
-                continue;
-            };
-            let is_ours = seen.page.state == LedgerState::Running
-                && seen.page.holder.as_ref() == Some(mirror.own_id())
-                && !held.contains(shard);
-            if let (true, Some(version)) = (is_ours, seen.version) {
-                let paths = ShardNode::HOLDERS.map(|part| mirror.tree().shard(shard, part));
-                mirror.read(&paths).await?;
-                let view = mirror.shard(shard).cloned().unwrap_or_default();
-                let restore = still_cleared(mirror, &candidate);
-                let transactions = mirror.transactions_for(Version::default());
-                let steps = transactions.undo(&candidate, version, &view, restore);
-                match mirror.write(steps.ops()).await {
-                    Ok(_) => {}
-                    Err(Error::Operation { .. }) => continue,
-                    Err(error) => return Err(error),
-                }
-                mirror.pages().forget(shard);
-                mirror.refresh().await?;
-            }
-            self.candidates.remove(&shard);
+        let shards: Vec<u32> = self.numbers().collect();
+        for shard in &shards {
+            mirror.pages().forget(*shard);
         }
-        Ok(())
+        mirror.fetch_pages(&shards).await?;
+        let mut committed: BTreeMap<u32, Version> = BTreeMap::new();
+        for shard in shards {
+            let seen = mirror.pages().get(shard);
+            let is_ours = seen.as_ref().is_some_and(|seen| {
+                seen.page.state == LedgerState::Running
+                    && seen.page.holder.as_ref() == Some(mirror.own_id())
+                    && !held.contains(shard)
+            });
+            match seen.and_then(|seen| seen.version).filter(|_| is_ours) {
+                Some(version) => drop(committed.insert(shard, version)),
+                // It was not committed; or another program replaced the page since, which then no longer is the one that our claim wrote.
+                None => drop(self.candidates.remove(&shard)),
+            }
+        }
+        if committed.is_empty() {
+            return Ok(());
+        }
+        let holders =
+            |shard: &u32| ShardNode::HOLDERS.map(|part| mirror.tree().shard(*shard, part));
+        let paths: Vec<Path> = committed.keys().flat_map(holders).collect();
+        mirror.read(&paths).await?;
+        let limits = mirror.context().registry.limits();
+        while !committed.is_empty() {
+            let mut steps = self.undo(mirror, &committed);
+            let rest = committed.keys().nth(steps.fitting(limits)).copied();
+            let rest = rest.map(|next| committed.split_off(&next)).unwrap_or_default();
+            if !rest.is_empty() {
+                steps = self.undo(mirror, &committed);
+            }
+            match mirror.write(steps.ops()).await {
+                Ok(_) => self.forget(mirror, committed.keys()),
+                // One of them has changed: each alone.
+                Err(Error::Operation { .. }) => {
+                    for (shard, version) in committed {
+                        let one = BTreeMap::from([(shard, version)]);
+                        match mirror.write(self.undo(mirror, &one).ops()).await {
+                            Ok(_) => self.forget(mirror, one.keys()),
+                            Err(Error::Operation { .. }) => {}
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            committed = rest;
+        }
+        mirror.refresh().await
+    }
+
+    /// The transaction that undoes the claims of these shards, whose pages have these versions.
+    fn undo(&self, mirror: &Mirror, shards: &BTreeMap<u32, Version>) -> ShardTransaction {
+        let undos = shards.iter().filter_map(|(shard, version)| {
+            let candidate = self.candidates.get(shard)?;
+            let (view, restore) = (mirror.shard(*shard), still_cleared(mirror, candidate));
+            Some(ClaimUndo { candidate, version: *version, view, restore })
+        });
+        mirror.transactions_for(Version::default()).undo(undos)
+    }
+
+    fn forget<'s>(&mut self, mirror: &mut Mirror, shards: impl Iterator<Item = &'s u32>) {
+        for shard in shards {
+            mirror.pages().forget(*shard);
+            self.candidates.remove(shard);
+        }
     }
 }

@@ -1,18 +1,18 @@
 //! Finding dead holders, and marking their shards as lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GRACE, Recovery, holders};
 use crate::{
     coordination::{
-        claim::FailoverFlag,
+        claim::{FailoverFlag, ShardLoss},
         flaw::Flaw,
-        ledger::{LedgerPage, LedgerState},
+        ledger::{LedgerPage, LedgerState, VersionedPage},
         member::mirror::Mirror,
         view::{CachedNode, ShardView},
     },
     job::{Failover, InstanceId, Monitor},
-    registry::Error,
+    registry::{Error, Path},
 };
 
 impl Recovery {
@@ -46,9 +46,13 @@ impl Recovery {
         let names: BTreeSet<&str> = absent.iter().map(|(_, id)| id.as_str()).collect();
         self.dead_at.retain(|id, _| names.contains(id.as_str()));
         self.refused.retain(|shard, _| absent.iter().any(|(of, _)| of == shard));
+        let mut shards_of: BTreeMap<InstanceId, Vec<u32>> = BTreeMap::new();
         for (shard, id) in absent {
+            shards_of.entry(id).or_default().push(shard);
+        }
+        for (id, shards) in shards_of {
             if self.is_dead(mirror, &id).await? {
-                self.mark_lost(mirror, shard, &id).await?;
+                self.mark_lost(mirror, &shards, &id).await?;
             } else {
                 self.undecided.insert(id.to_string());
             }
@@ -71,58 +75,135 @@ impl Recovery {
         Ok(now >= dead_at)
     }
 
+    /// Marks these shards of a dead instance as lost, in as many requests as that takes.
     async fn mark_lost(
         &mut self,
         mirror: &mut Mirror,
-        shard: u32,
+        shards: &[u32],
         dead: &InstanceId,
     ) -> Result<(), Error> {
-        // The view may be old: the instance must be gone and the shard still its own as of now. The page is read after that, so any later
-        // change of the shard changes the page, and the transaction is refused.
+        let losses = self.read_losses(mirror, shards, dead).await?;
+        let limits = mirror.context().registry.limits();
+        let mut rest = &losses[..];
+        while !rest.is_empty() {
+            let Some(transactions) = mirror.transactions() else { return Ok(()) };
+            let mut steps = transactions.mark_lost(dead, rest.iter().map(Loss::change));
+            let count = steps.fitting(limits).min(rest.len());
+            if count < rest.len() {
+                steps = transactions.mark_lost(dead, rest[..count].iter().map(Loss::change));
+            }
+            match mirror.write(steps.ops()).await {
+                Ok(_) => note_lost(mirror, &rest[..count], dead),
+                // Another instance was faster, or a shard has changed.
+                Err(error) if steps.refusal(&error).is_some() => {
+                    self.mark_each_lost(mirror, &rest[..count], dead).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            rest = &rest[count..];
+        }
+        mirror.refresh().await
+    }
+
+    /// Marks shards as lost that could not be marked together: those that are still the dead instance's, each alone.
+    async fn mark_each_lost(
+        &mut self,
+        mirror: &mut Mirror,
+        refused: &[Loss],
+        dead: &InstanceId,
+    ) -> Result<(), Error> {
+        let shards: Vec<u32> = refused.iter().map(|loss| loss.shard).collect();
+        for loss in self.read_losses(mirror, &shards, dead).await? {
+            let Some(transactions) = mirror.transactions() else { return Ok(()) };
+            let steps = transactions.mark_lost(dead, [loss.change()]);
+            match mirror.write(steps.ops()).await {
+                Ok(_) => note_lost(mirror, &[loss], dead),
+                // Refused again: it has changed once more, or another program's node is below `running`, and it will always be refused.
+                Err(error) if steps.refusal(&error).is_some() => {
+                    let shard = loss.shard;
+                    mirror.pages().forget(shard);
+                    match self.refused.entry(shard).or_default().note(mirror.now()) {
+                        None => self.is_suspicious = true,
+                        Some(delay) => {
+                            tracing::warn!(job = %mirror.job().name, shard, instance = %dead, %error, ?delay, "shard of a dead instance cannot be marked as lost, waiting before the next attempt");
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the shards that the dead instance still holds, as they are now.
+    async fn read_losses(
+        &mut self,
+        mirror: &mut Mirror,
+        shards: &[u32],
+        dead: &InstanceId,
+    ) -> Result<Vec<Loss>, Error> {
+        // The view may be old: the instance must be gone and the shards still its own as of now. The pages are read after that, so any later
+        // change of a shard changes its page, and the transaction is refused.
         mirror.sync().await?;
         mirror.refresh().await?;
-        let unread = mirror.view().dirty_holders_of(shard);
+        let unread: Vec<Path> =
+            shards.iter().flat_map(|shard| mirror.view().dirty_holders_of(*shard)).collect();
         mirror.read(&unread).await?;
         if mirror.view().instances.contains_key(dead.as_str()) {
             self.dead_at.remove(dead.as_str());
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let view = mirror.shard(shard).cloned();
-        let Some(view) = view.filter(|view| holders(view).contains(dead)) else { return Ok(()) };
-        let Some(seen) = mirror.reread_page(shard).await? else {
-            // Until an operator has replaced the page it is unknown whether the run was lost. The ledger is not watched: check again soon.
-            self.undecided.insert(dead.to_string());
-            return Ok(());
-        };
-        // By the ledger another live instance runs it: that instance will say how the run ended.
-        if let Some(other) = seen.page.other_holder(dead)
-            && mirror.is_alive(other).await?
-        {
-            return Ok(());
+        let is_held =
+            |shard: &u32| mirror.shard(*shard).is_some_and(|view| holders(view).contains(dead));
+        let held: Vec<u32> = shards.iter().copied().filter(is_held).collect();
+        for shard in &held {
+            mirror.pages().forget(*shard);
         }
-        let is_lost = is_lost(mirror, &seen.page, dead);
-        let flag = failover_flag(mirror, shard, &view, is_lost);
-        let Some(transactions) = mirror.transactions() else { return Ok(()) };
-        let after = if is_lost { seen.page.after_loss(dead) } else { seen.page.clone() };
-        let steps = transactions.mark_lost(dead, shard, &seen, &after, &view, flag);
-        match mirror.write(steps.ops()).await {
-            Ok(_) => {
-                tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run_id = ?seen.page.run, "shard lost, its instance is dead");
+        mirror.fetch_pages(&held).await?;
+        let mut losses = Vec::new();
+        for shard in held {
+            let Some(before) = mirror.pages().get(shard) else {
+                // Until an operator has replaced the page it is unknown whether the run was lost. The ledger is not watched: check again soon.
+                self.undecided.insert(dead.to_string());
+                continue;
+            };
+            // By the ledger another live instance runs it: that instance will say how the run ended.
+            if let Some(other) = before.page.other_holder(dead)
+                && mirror.is_alive(other).await?
+            {
+                continue;
             }
-            // Another instance was faster, or the shard has changed: check again. Or another program's node is below `running`, and it will always
-            // be refused.
-            Err(error) if steps.refusal(&error).is_some() => {
-                match self.refused.entry(shard).or_default().note(mirror.now()) {
-                    None => self.is_suspicious = true,
-                    Some(delay) => {
-                        tracing::warn!(job = %mirror.job().name, shard, instance = %dead, %error, ?delay, "shard of a dead instance cannot be marked as lost, waiting before the next attempt");
-                    }
-                }
-            }
-            Err(error) => return Err(error),
+            let Some(view) = mirror.shard(shard).cloned() else { continue };
+            let is_lost = is_lost(mirror, &before.page, dead);
+            let flag = failover_flag(mirror, shard, &view, is_lost);
+            let after = if is_lost { before.page.after_loss(dead) } else { before.page.clone() };
+            losses.push(Loss { shard, before, after, view, flag });
         }
-        mirror.pages().forget(shard);
-        mirror.refresh().await
+        Ok(losses)
+    }
+}
+
+/// A shard of a dead instance, and the page to write.
+struct Loss {
+    shard: u32,
+    before: VersionedPage,
+    after: LedgerPage,
+    view: ShardView,
+    flag: FailoverFlag,
+}
+
+impl Loss {
+    fn change(&self) -> ShardLoss<'_> {
+        let Self { shard, before, after, view, flag } = self;
+        ShardLoss { shard: *shard, before, after, view, flag: *flag }
+    }
+}
+
+/// These losses are stored.
+fn note_lost(mirror: &mut Mirror, losses: &[Loss], dead: &InstanceId) {
+    for Loss { shard, before, .. } in losses {
+        tracing::warn!(job = %mirror.job().name, shard, instance = %dead, run_id = ?before.page.run, "shard lost, its instance is dead");
+        mirror.pages().forget(*shard);
     }
 }
 
@@ -183,7 +264,9 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         let Some(transactions) = mirror.transactions() else { return Ok(()) };
         let own_id = mirror.own_id();
         let lost = seen.page.after_loss(own_id);
-        let steps = transactions.mark_lost(own_id, shard, &seen, &lost, &view, FailoverFlag::Keep);
+        let flag = FailoverFlag::Keep;
+        let loss = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
+        let steps = transactions.mark_lost(own_id, [loss]);
         match mirror.write(steps.ops()).await {
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),

@@ -12,6 +12,7 @@
 
 mod mark_lost;
 mod reconnect_flap;
+mod set_aside;
 mod takeover;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::takeover::TakeoverResult;
 use self::{
     reconnect_flap::{GRACE, ReconnectFlaps},
+    set_aside::SetAside,
     takeover::Takeovers,
 };
 use super::{
@@ -55,6 +57,7 @@ pub(super) struct Recovery {
     /// A takeover waits for its turn in the latch.
     is_taking_over: bool,
     postponed_until: Option<Monotonic>,
+    set_aside: SetAside,
 }
 
 impl Recovery {
@@ -77,6 +80,7 @@ impl Recovery {
                 Observation::RanWhileFlagged(shard) => drop(self.ran_since_flagged.insert(shard)),
                 Observation::Flagged { shard, at } => {
                     self.ran_since_flagged.remove(&shard);
+                    self.set_aside.forget(shard);
                     self.flaps.flagged(shard, at);
                 }
                 Observation::Unflagged(shard) => {
@@ -95,13 +99,17 @@ impl Recovery {
             || self.refused.values().any(|refusals| refusals.is_due(now))
     }
 
-    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, takeovers are no longer postponed, or a shard that could
-    /// not be marked as lost is tried again.
+    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, a takeover is tried again, or a shard that could not be
+    /// marked as lost is.
     pub(super) fn next_duty_at(&self, now: Monotonic) -> Option<Monotonic> {
         let dead_at = self.dead_at.values().filter(|at| **at > now).min().copied();
         let resumes_at = self.postponed_until.filter(|until| *until > now);
         let retry_at = self.refused.values().filter_map(|refusals| refusals.retry_at(now)).min();
-        [dead_at, self.flaps.next_decision(now), resumes_at, retry_at].into_iter().flatten().min()
+        let aside_until = self.set_aside.next(now);
+        [dead_at, self.flaps.next_decision(now), resumes_at, aside_until, retry_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The holders of shards have to be checked, whatever was observed.
@@ -132,6 +140,7 @@ impl Recovery {
         let is_free = |shard: &u32| {
             *shard < job.shards.get()
                 && !self.flaps.is_undecided(*shard, now)
+                && !self.set_aside.contains(*shard, now)
                 && !in_hand.contains(shard)
                 && view.shards.get(shard).is_some_and(|view| {
                     view.running.is_none() && view.failover.is_none() && !view.disabled

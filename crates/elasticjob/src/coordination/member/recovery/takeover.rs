@@ -23,6 +23,8 @@ use crate::{
 
 /// How long to queue for the right to take over.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most shards of one takeover: about as many as fit into a request of ZooKeeper. Their pages are read while others wait for their turn.
+const MAX_SHARE: usize = 1_000;
 /// How often a takeover starts again after other instances were faster.
 const TRIES: usize = 8;
 /// How long to wait with the next takeover after one that came to nothing.
@@ -120,15 +122,28 @@ impl Recovery {
         turn: &HeldLatch,
         in_hand: &BTreeSet<u32>,
     ) -> Result<TakeoverResult, Error> {
-        let mut refusals = 0;
+        let mut refused = None;
         for _ in 0..TRIES {
             mirror.refresh().await?;
             self.clear_settled_flags(mirror).await?;
-            let Some((fire, candidates)) = self.share(mirror, in_hand).await? else { break };
-            let Some(transactions) = mirror.transactions() else { break };
-            let steps = transactions.take_over(turn, &fire, &candidates);
+            let Some((fire, mut candidates)) = self.share(mirror, in_hand).await? else {
+                return Ok(TakeoverResult::Nothing);
+            };
+            let Some(transactions) = mirror.transactions() else {
+                return Ok(TakeoverResult::Nothing);
+            };
+            let mut steps = transactions.take_over(turn, &fire, &candidates);
+            let count = steps.fitting(mirror.context().registry.limits());
+            if count < candidates.len() {
+                // The others stay flagged: they are the next takeover.
+                candidates.truncate(count);
+                steps = transactions.take_over(turn, &fire, &candidates);
+            }
             match mirror.write(steps.ops()).await {
                 Ok(committed) => {
+                    for candidate in &candidates {
+                        self.set_aside.forget(candidate.shard);
+                    }
                     let claim = CommittedClaim { fire, candidates, steps, committed };
                     return Ok(TakeoverResult::Committed(claim));
                 }
@@ -136,14 +151,24 @@ impl Recovery {
                     for candidate in &candidates {
                         mirror.pages().forget(candidate.shard);
                     }
+                    refused = steps.refused_shard(&error);
                 }
-                Err(error) => return Ok(TakeoverResult::Failed(error, candidates)),
+                Err(error) => {
+                    if error.is_refusal() && !error.is_temporary() {
+                        let shards = candidates.iter().map(|candidate| candidate.shard);
+                        let at_fault = steps.refused_shard(&error);
+                        for shard in shards.filter(|shard| at_fault.is_none_or(|at| at == *shard)) {
+                            self.set_aside.add(shard, mirror.now());
+                        }
+                    }
+                    return Ok(TakeoverResult::Failed(error, candidates));
+                }
             }
-            refusals += 1;
         }
-        if refusals == TRIES {
-            // Refused again and again, for example by another program's node below a shard.
-            self.postpone_takeovers(mirror.now());
+        // Refused again and again.
+        match refused {
+            Some(shard) => self.set_aside.add(shard, mirror.now()),
+            None => self.postpone_takeovers(mirror.now()),
         }
         Ok(TakeoverResult::Nothing)
     }
@@ -157,24 +182,30 @@ impl Recovery {
         self.observe(mirror);
         let orphans = self.orphans(&mirror.assignment(), in_hand, mirror.now());
         let instances = available_instances(mirror.view()).map_or(1, |all| all.len().max(1));
-        let count = orphans.len().div_ceil(instances);
+        let count = orphans.len().div_ceil(instances).min(MAX_SHARE);
         let mut fire: Option<Fire> = None;
         let mut candidates = Vec::new();
         let unread = mirror.view().dirty_holders();
         mirror.read(&unread).await?;
-        for shard in orphans {
-            if candidates.len() == count {
+        let mut orphans = orphans.into_iter();
+        while candidates.len() < count {
+            let next: Vec<u32> = orphans.by_ref().take(count - candidates.len()).collect();
+            if next.is_empty() {
                 break;
             }
-            mirror.pages().forget(shard);
-            let Some(candidate) = candidate(mirror, shard).await? else {
-                // Its page cannot be read. The flag stays, so the next turn must not follow at once.
-                self.postpone_takeovers(mirror.now());
-                continue;
-            };
-            let lost = lost_fire(mirror, &candidate);
-            if *fire.get_or_insert_with(|| lost.clone()) == lost || candidates.is_empty() {
-                candidates.push(candidate);
+            for shard in &next {
+                mirror.pages().forget(*shard);
+            }
+            mirror.fetch_pages(&next).await?;
+            for shard in next {
+                let Some(candidate) = candidate(mirror, shard).await? else {
+                    self.set_aside.add(shard, mirror.now());
+                    continue;
+                };
+                let lost = lost_fire(mirror, &candidate);
+                if *fire.get_or_insert_with(|| lost.clone()) == lost || candidates.is_empty() {
+                    candidates.push(candidate);
+                }
             }
         }
         Ok(fire.map(|fire| (fire, candidates)))
