@@ -269,7 +269,7 @@ impl JobLoop {
                             alarm = self.alarm(&changed);
                             // Past fires of the new schedule were never due.
                             state.since = self.node.clock.now();
-                            state.reported.extend(state.since);
+                            state.reported.restart(state.since);
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -321,7 +321,7 @@ impl JobLoop {
                         tracing::warn!(job = %job.name, %due_at, count = passed.count, "fire skipped, previous run still going");
                         self.listeners.missed(&job.name, passed.count);
                         self.node.history.record_missed(&job.name, passed, MissedReason::Skipped);
-                        state.reported.extend(due_at);
+                        state.reported.note(passed);
                     }
                 }
                 Some(ended) = state.runs.join_next_with_id() => {

@@ -44,7 +44,7 @@ impl JobState {
         Self {
             since,
             last_alarm: since,
-            reported: ReportedFires::until(since),
+            reported: ReportedFires::since(since),
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),
