@@ -5,8 +5,8 @@ use std::{fmt::Write as _, num::NonZeroU32, path::Path, time::Duration};
 use clap::Subcommand;
 use elasticjob::{
     history::{
-        Cursor, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention, RunDetails,
-        RunFilter, RunState, Span, Store,
+        Cursor, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention, Run,
+        RunDetails, RunFilter, RunState, Span, Store,
     },
     runtime::{Clock, SystemClock},
 };
@@ -110,7 +110,7 @@ pub(super) struct List {
     /// Only runs of this job
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only runs in this state: running, done, failed or cancelled
+    /// Only runs in this state: running, done, incomplete, failed or cancelled
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
     /// Only runs from this source: schedule or trigger
@@ -208,7 +208,6 @@ impl List {
             "RUN", "JOB", "STATE", "STARTED", "DURATION", "DELAY", "SHARDS", "ATTEMPTS", "FAILURE",
         ]);
         for run in &page.rows {
-            let total = run.sharding_total_count.unwrap_or(run.shards);
             table.row([
                 run.run_id.clone(),
                 run.job_name.clone(),
@@ -216,7 +215,7 @@ impl List {
                 format_instant(run.started_at),
                 format_millis(run.duration_ms),
                 format_millis(run.lateness_ms),
-                format!("{}/{total}", run.done),
+                format!("{}/{}", run.done, run_size(run)),
                 run.attempts.to_string(),
                 first_line(run.failure.as_deref()),
             ]);
@@ -354,6 +353,11 @@ impl Prune {
     }
 }
 
+/// How many shards the run should have; if that is not known, how many the job has.
+fn run_size(run: &Run) -> i64 {
+    run.expected_shards.or(run.sharding_total_count).unwrap_or(run.shards)
+}
+
 async fn find_run(store: &Store, run: &str) -> Result<RunDetails, Error> {
     store.run(run).await?.ok_or_else(|| {
         let hint = "elasticjob history list shows runs; old ones are deleted after a while";
@@ -378,6 +382,7 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
         ("ended", format_instant(run.ended_at)),
         ("duration", format_millis(run.duration_ms)),
         ("start delay", format_millis(run.lateness_ms)),
+        ("shards", format_shards(run)),
     ];
     if let Some(trace) = &run.trace_id {
         facts.push(("trace", trace.clone()));
@@ -386,6 +391,15 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
         facts.push(("failure", failure.clone()));
     }
     facts
+}
+
+/// How many shards succeeded, of how many, and of how many nothing is known.
+fn format_shards(run: &Run) -> String {
+    let mut text = format!("{} of {} done", run.done, run_size(run));
+    if let Some(untracked) = run.untracked_shards.filter(|count| *count > 0) {
+        let _ = write!(text, ", {untracked} of Java ElasticJob not tracked");
+    }
+    text
 }
 
 /// Output lines as text, or as one JSON object per line.

@@ -12,7 +12,7 @@ use elasticjob::{
         AttemptEnded, AttemptId, AttemptStarted, Event, HistoryUrl, Line, OutputPrinted, Sink,
         Store,
     },
-    job::{FencingToken, Fire, Outcome},
+    job::{ExpectedShards, FencingToken, Fire, Outcome},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -226,4 +226,21 @@ async fn errors_of_history_have_a_hint() {
             output.stderr
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_that_lacks_shards_is_incomplete_and_never_done() {
+    let history = TestHistory::new().await;
+    let expected = Some(ExpectedShards { tracked: 2, untracked: 1 });
+    let alone = shard(0, 0).expecting(expected);
+    history.store.store(&[ended(&alone, (Outcome::Succeeded, None))]).await.unwrap();
+
+    let listed = history.run(&["list"]).stdout;
+    let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!((row[2], row[6]), ("incomplete", "1/2"), "{listed}");
+    assert_eq!(history.data(&["list", "--state", "done"]), json!([]));
+    let found = history.data(&["list", "--state", "incomplete"]);
+    assert_eq!((&found[0]["expectedShards"], &found[0]["untrackedShards"]), (&json!(2), &json!(1)));
+    let shown = history.run(&["show", "settle/1774785600000"]).stdout;
+    assert!(shown.contains("1 of 2 done, 1 of Java ElasticJob not tracked"), "{shown}");
 }

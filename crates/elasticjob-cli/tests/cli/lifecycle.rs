@@ -1,5 +1,6 @@
 //! `enable`, `disable`, `shutdown` and `remove` for jobs, shards and servers.
 
+use elasticjob::registry::ExpectedVersion;
 use serde_json::json;
 
 use crate::scene::{ADDRESS, Scene, settle};
@@ -45,6 +46,35 @@ async fn shard_can_be_disabled_and_enabled() {
     assert_eq!((on.code, &*on.stderr), (Some(0), "shard 1 of job settle is enabled\n"));
     let waited = scene.run(&["job", "trigger", "settle", "--wait"]);
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shard_with_an_unreadable_ledger_page_runs_again_after_a_reset() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let waited = scene.run(&["job", "trigger", "settle", "--wait"]);
+    assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+    let registry = scene.connect().await;
+    let page = "/shop~ledger/settle/1".parse().unwrap();
+    registry.set(&page, "{".into(), ExpectedVersion::Any).await.unwrap();
+
+    let stuck =
+        scene.run(&["job", "trigger", "settle", "--shard", "1", "--wait", "--timeout", "1s"]);
+    let explained = scene.run(&["job", "explain", "settle", "--shard", "1"]).stdout;
+    let reset = scene.run(&["shard", "reset", "settle", "1"]);
+    let again = scene.data(&["shard", "reset", "settle", "1"]);
+    let absent = scene.run(&["shard", "reset", "settle", "7"]);
+    let ran = scene.run(&["job", "trigger", "settle", "--shard", "1", "--wait"]);
+
+    assert_ne!(stuck.code, Some(0), "{}", stuck.stdout);
+    assert!(explained.contains("hint: elasticjob shard reset settle 1"), "{explained}");
+    assert_eq!(
+        (reset.code, &*reset.stderr),
+        (Some(0), "shard 1 of job settle is reset: it runs at its next fire\n")
+    );
+    assert_eq!(again, json!({ "jobName": "settle", "item": 1, "isChanged": false }));
+    assert_ne!(absent.code, Some(0), "{}", absent.stderr);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -245,7 +245,7 @@ async fn explain_names_what_blocks_a_job() {
     scene.put("settle/config", &yaml).await;
 
     let explanation = scene.data(&["job", "explain", "settle", "--at", "2026-11-15T02:00:00Z"]);
-    let table = scene.run(&["job", "explain", "settle", "--shard", "1"]);
+    let table = scene.run(&["job", "explain", "settle", "--shard", "1", "--history", "none"]);
 
     assert_eq!(explanation["dueAt"], "2026-11-15T02:00:00Z");
     let topics: Vec<&Value> =
@@ -258,6 +258,7 @@ async fn explain_names_what_blocks_a_job() {
         table.stdout
     );
     assert!(table.stdout.contains("\n                 hint: start one\n"), "{}", table.stdout);
+    assert!(table.stdout.contains("missed fires are not recorded"), "{}", table.stdout);
     assert!(!table.stdout.contains("\n2 "), "{}", table.stdout);
     assert!(table.stderr.starts_with("job settle at "), "{}", table.stderr);
 }

@@ -47,7 +47,7 @@ impl RunContext {
             let Missed { first, last, count } = missed;
             self.listeners.missed(&self.job.name, count);
             self.history.record_missed(&self.job.name, missed, MissedReason::NoInstance);
-            self.reported.extend(until);
+            self.reported.note(missed);
             tracing::warn!(
                 job = %self.job.name, count, %first, %last,
                 hint = "elasticjob.catch.up sets which of them run",

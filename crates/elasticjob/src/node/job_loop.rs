@@ -300,7 +300,7 @@ impl JobLoop {
                             // Past fires of the new schedule were never due.
                             state.since = self.node.clock.now();
                             state.pending.change_schedule();
-                            state.reported.extend(state.since);
+                            state.reported.restart(state.since);
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -352,7 +352,7 @@ impl JobLoop {
                         tracing::warn!(job = %job.name, %due_at, count = passed.count, "fire skipped, previous run still going");
                         self.listeners.missed(&job.name, passed.count);
                         self.node.history.record_missed(&job.name, passed, MissedReason::Skipped);
-                        state.reported.extend(due_at);
+                        state.reported.note(passed);
                     }
                 }
                 Some(ended) = state.runs.join_next_with_id() => {
@@ -420,6 +420,7 @@ impl JobLoop {
                     let due_at = fire.due_at;
                     let missed = Missed { first: due_at, last: due_at, count: 1 };
                     self.node.history.record_missed(&job.name, missed, MissedReason::Skipped);
+                    state.reported.note(missed);
                     return None;
                 }
                 let since = fire.due_at - jiff::SignedDuration::from_nanos(1);

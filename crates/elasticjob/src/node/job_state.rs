@@ -47,7 +47,7 @@ impl JobState {
             since: attended_since,
             attended_since,
             last_alarm: now,
-            reported: ReportedFires::until(attended_since),
+            reported: ReportedFires::since(attended_since),
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),

@@ -1,32 +1,76 @@
-//! Until when each fire of a job was reported, so that no fire is reported twice.
+//! Which fires of a job were reported, so that none is reported twice.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-/// Until when each fire of a job on this node was reported, or is the business of catch-up. Clones are the same.
+use crate::schedule::{Missed, Schedule};
+
+/// More reports than this are not remembered: what is older than the last forgotten one counts as reported.
+const MAX_REPORTS: usize = 200;
+
+/// The fires that a job loop has reported. Each report is about the shards that the instance owned then: a shard that it is assigned later may lack
+/// other fires. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct ReportedFires(Arc<Mutex<Timestamp>>);
+pub(super) struct ReportedFires(Arc<Mutex<Reports>>);
+
+#[derive(Debug)]
+struct Reports {
+    /// Earlier fires are the business of catch-up, or of a schedule that applied before.
+    since: Timestamp,
+    /// First and last fire of each report.
+    ranges: VecDeque<(Timestamp, Timestamp)>,
+}
 
 impl ReportedFires {
-    pub(super) fn until(until: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(until)))
+    pub(super) fn since(since: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(Reports { since, ranges: VecDeque::new() })))
     }
 
-    /// The fires until then have been reported.
-    pub(super) fn extend(&self, until: Timestamp) {
-        let mut known = self.lock();
-        *known = (*known).max(until);
+    /// Another schedule applies from now on.
+    pub(super) fn restart(&self, now: Timestamp) {
+        *self.lock() = Reports { since: now, ranges: VecDeque::new() };
     }
 
-    /// The end of what was reported, by a clock that shows `now` and may have been set back since.
-    pub(super) fn end(&self, now: Timestamp) -> Timestamp {
-        let mut known = self.lock();
-        *known = (*known).min(now);
-        *known
+    pub(super) fn note(&self, fires: Missed) {
+        let mut reports = self.lock();
+        reports.ranges.push_back((fires.first, fires.last));
+        if reports.ranges.len() > MAX_REPORTS
+            && let Some((_, last)) = reports.ranges.pop_front()
+        {
+            reports.since = reports.since.max(last);
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Timestamp> {
+    /// The fires after `last` and before `next` that were not reported, by a clock that shows `now` and may have been set back.
+    pub(super) fn unreported(
+        &self,
+        schedule: &Schedule,
+        (last, next): (Timestamp, Timestamp),
+        now: Timestamp,
+    ) -> Option<Missed> {
+        let mut reports = self.lock();
+        reports.since = reports.since.min(now);
+        reports.ranges.retain(|(first, _)| *first <= now);
+        let until = next - SignedDuration::from_nanos(1);
+        let fires = schedule.fires_between(last.max(reports.since), until);
+        let mut fires = fires
+            .filter(|due| !reports.ranges.iter().any(|(first, last)| first <= due && due <= last));
+        let first = fires.next()?;
+        let mut found = Missed { first, last: first, count: 1 };
+        for due in fires.take(Missed::MAX_COUNT - 1) {
+            found = Missed { last: due, count: found.count + 1, ..found };
+        }
+        if found.count == Missed::MAX_COUNT {
+            found.last = schedule.prev_before(next).unwrap_or(found.last);
+        }
+        Some(found)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reports> {
         // No code panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -35,16 +79,43 @@ impl ReportedFires {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{job::Job, schedule::Zone};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn fires(first: i64, last: i64, count: usize) -> Missed {
+        Missed { first: at(first), last: at(last), count }
+    }
+
+    fn every_ten() -> Schedule {
+        let job = Job::named("j").unwrap().cron("0/10 * * * * ?").unwrap();
+        job.schedule(&Zone::utc()).expect("the job has a cron")
+    }
 
     #[test]
-    fn fires_of_a_clock_that_was_ahead_are_not_reported_in_advance() {
-        let second = |second| Timestamp::from_second(second).unwrap();
-        let reported = ReportedFires::until(second(10));
+    fn only_what_was_not_reported_is_left() {
+        let reported = ReportedFires::since(at(5));
+        let left = |last, next| reported.unreported(&every_ten(), (at(last), at(next)), at(100));
+        assert_eq!(left(0, 40), Some(fires(10, 30, 3)));
+        assert_eq!(left(30, 40), None);
 
-        reported.extend(second(90));
-        assert_eq!(reported.end(second(20)), second(20), "the clock was set back");
+        // Fires that this instance skipped; then it is assigned a shard that lacks an earlier fire, too.
+        reported.note(fires(30, 40, 2));
+        assert_eq!(left(10, 60), Some(fires(20, 50, 2)));
 
-        reported.extend(second(15));
-        assert_eq!(reported.end(second(30)), second(20));
+        reported.restart(at(55));
+        assert_eq!(left(0, 70), Some(fires(60, 60, 1)));
+    }
+
+    #[test]
+    fn reports_of_a_clock_that_was_ahead_are_forgotten() {
+        let reported = ReportedFires::since(at(50));
+        reported.note(fires(80, 90, 2));
+
+        assert_eq!(reported.unreported(&every_ten(), (at(0), at(20)), at(20)), None);
+        let left = reported.unreported(&every_ten(), (at(0), at(100)), at(100));
+        assert_eq!(left, Some(fires(30, 90, 7)), "the clock was set back");
     }
 }

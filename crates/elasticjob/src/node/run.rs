@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
 use super::{
@@ -140,7 +139,7 @@ impl RunContext {
         let missed = Missed { first: fire.due_at, last: fire.due_at, count: 1 };
         self.listeners.missed(&fire.job, missed.count);
         self.history.record_missed(&fire.job, missed, MissedReason::NotStarted);
-        self.reported.extend(fire.due_at);
+        self.reported.note(missed);
     }
 
     /// Reports the fires that this run answers together with its own: they came due while this process did not run, the registry did not answer,
@@ -149,9 +148,10 @@ impl RunContext {
         let since = claimed.shards.iter().filter_map(|shard| shard.answers_since).min();
         let (Some(schedule), Some(since)) = (&self.schedule, since) else { return };
         let fire = &claimed.fire;
-        let since = since.max(self.reported.end(self.clock.now()));
-        let until = fire.due_at - SignedDuration::from_nanos(1);
-        let Some(coalesced) = schedule.missed(since, until, SignedDuration::MAX) else { return };
+        let gap = (since, fire.due_at);
+        let Some(coalesced) = self.reported.unreported(schedule, gap, self.clock.now()) else {
+            return;
+        };
         if self.flaws.has(Flaw::HideCoalescedFires) {
             return;
         }

@@ -126,6 +126,16 @@ fn fire_between_two_clocks_runs_in_seeds_16408_and_16440() {
     }
 }
 
+/// An instance that skipped fires did not record the earlier fire of a shard that it was assigned after that.
+#[test]
+#[ignore = "needs an optimised build: make test, or make sim"]
+fn fire_of_a_shard_that_moved_is_recorded_in_seeds_344_and_706() {
+    for seed in [344, 706] {
+        let report = simulate(seed, Flaws::default());
+        assert!(report.violations.is_empty(), "{report}\nseed {seed}: {}", report.violations[0]);
+    }
+}
+
 #[test]
 #[ignore = "needs an optimised build: make test, or make sim"]
 fn same_seed_gives_same_timeline() {

@@ -37,7 +37,7 @@ impl Explain {
                 Some(history) => {
                     connection.admin.explain_with_history(&history, job, self.shard, at).await?
                 }
-                None => connection.admin.explain(job, self.shard, at).await?,
+                None => connection.admin.explain(job, self.shard, at).await?.not_recorded(),
             };
             if explanation.has(Topic::Missing, None) {
                 connection.or_suggest(job, connection.admin.job(job).await).await?;

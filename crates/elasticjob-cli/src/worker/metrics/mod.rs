@@ -72,6 +72,7 @@ pub(crate) struct Metrics {
 struct JobMetrics {
     fires: [u64; REASONS.len()],
     missed: usize,
+    coalesced: usize,
     outcomes: [u64; OUTCOMES.len()],
     running: usize,
     start_delay: Histogram,
@@ -233,6 +234,12 @@ impl Listener for Metrics {
             job_metrics.missed += fires;
         }
     }
+
+    fn coalesced(&self, job: &JobName, fires: usize) {
+        if let Some(job_metrics) = self.lock().get_mut(job) {
+            job_metrics.coalesced += fires;
+        }
+    }
 }
 
 impl JobMetrics {
@@ -240,6 +247,7 @@ impl JobMetrics {
         Self {
             fires: [0; REASONS.len()],
             missed: 0,
+            coalesced: 0,
             outcomes: [0; OUTCOMES.len()],
             running: 0,
             start_delay: Histogram::new(&DELAY_BUCKETS),
@@ -261,10 +269,17 @@ fn write_runs(jobs: &BTreeMap<JobName, JobMetrics>, text: &mut Exposition) {
     }
     let mut missed = text.counter(
         "elasticjob_missed_fires_total",
-        "Fires that were due and will not run: no instance was up, or the previous run was still going and misfire is off.",
+        "Fires that were due and will not run: no instance was up; the previous run was still going, or shards could not be claimed in time, and misfire is off; or the ledger page of a shard cannot be read.",
     );
     for (job, job_metrics) in jobs {
         missed.sample(&[("job_name", job.as_str())], job_metrics.missed);
+    }
+    let mut coalesced = text.counter(
+        "elasticjob_coalesced_fires_total",
+        "Fires that got no run of their own on this instance, because the run of a later fire answers them.",
+    );
+    for (job, job_metrics) in jobs {
+        coalesced.sample(&[("job_name", job.as_str())], job_metrics.coalesced);
     }
     let mut shards = text.counter(
         "elasticjob_shards_total",
@@ -410,6 +425,8 @@ mod tests {
         assert_line("elasticjob_registry_connected 0");
         metrics.missed(&late.shards[0].job, 3);
         assert_line("elasticjob_missed_fires_total{JOB} 3");
+        metrics.coalesced(&late.shards[0].job, 9);
+        assert_line("elasticjob_coalesced_fires_total{JOB} 9");
         metrics.record_request(Request::Write, true, Duration::from_millis(3));
         metrics.record_request(Request::Write, false, Duration::from_secs(9));
         assert_line(
