@@ -72,7 +72,9 @@ impl Janitor {
         if mirror.context().flaws.has(Flaw::NoJanitor) {
             return Ok(false);
         }
+        mirror.retry_denied();
         self.reload(mirror, now).await?;
+        mirror.refresh().await?;
         let depends_on_time =
             has_undecided || !self.abandoned.is_empty() || self.idle_since.is_some();
         let is_unchanged =
@@ -119,6 +121,10 @@ impl Janitor {
             let path = mirror.tree().server(&address);
             match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) if error.is_denial() => {
+                    tracing::warn!(job = %mirror.job().name, address, %error, "abandoned server cannot be removed");
+                    continue;
+                }
                 Err(error) => return Err(error),
             }
             // The answer is also a sync: an instance that joined before is visible; one that joins after creates the server itself.
@@ -172,6 +178,10 @@ impl Janitor {
         let data = stored_data(true).into();
         match mirror.context().registry.set(&path, data, ExpectedVersion::Any).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) if error.is_denial() => {
+                tracing::warn!(job = %mirror.job().name, %error, "own server cannot be written");
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
