@@ -23,6 +23,8 @@ use crate::{
 pub enum CachedNode {
     /// The node was created or changed and must be read before anything is decided from it.
     Dirty,
+    /// The node exists, and we may not read it: its access list is another user's.
+    Denied,
     /// The node as last read. Boxed, because most nodes are never read and a process with a thousand jobs mirrors many of them.
     Read(Box<Document>),
 }
@@ -39,7 +41,7 @@ pub struct Document {
 }
 
 impl CachedNode {
-    /// The document, unless the node is dirty.
+    /// The document, unless the node is dirty or may not be read.
     pub fn document(&self) -> Option<&Document> {
         if let CachedNode::Read(document) = self { Some(document) } else { None }
     }
@@ -227,6 +229,37 @@ impl View {
             return;
         };
         self.store(&tree_node, Document { data, version, created, written_at_ms: changed_at_ms });
+    }
+
+    /// The registry does not let us read `path`. The node exists, so it is neither dirty nor absent.
+    pub fn record_denied(&mut self, path: &Path) {
+        match self.tree.node_at(path) {
+            Some(TreeNode::Server(address)) => {
+                drop(self.servers.insert(address, CachedNode::Denied))
+            }
+            Some(TreeNode::Instance(id)) => drop(self.instances.insert(id, CachedNode::Denied)),
+            Some(tree_node) => {
+                if let Some(slot) = self.slot(&tree_node) {
+                    *slot = Some(CachedNode::Denied);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Nodes that we may not read have to be read again. A change of an access list is not reported, nor any change of such a node.
+    pub fn retry_denied(&mut self) {
+        let shards = self.shards.values_mut().flat_map(|shard| {
+            [&mut shard.owner, &mut shard.running, &mut shard.failover, &mut shard.failovering]
+        });
+        let single =
+            [&mut self.root, &mut self.config, &mut self.leader, &mut self.next_server].into_iter();
+        let in_maps = self.servers.values_mut().chain(self.instances.values_mut());
+        for node in single.chain(shards).flatten().chain(in_maps) {
+            if *node == CachedNode::Denied {
+                *node = CachedNode::Dirty;
+            }
+        }
     }
 
     /// The weight of an instance in shard assignment; `None` if its document is invalid, because such an instance cannot be relied on.

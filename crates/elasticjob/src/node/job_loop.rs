@@ -455,8 +455,7 @@ impl JobLoop {
             self.node.history.record_missed(&job.name, fire, MissedReason::Unreadable);
         }
         for (shard, problem) in problems {
-            let hint = format!("elasticjob shard reset {} {shard}", job.name);
-            let failure = Failure::new(format!("shard {shard} did not run: {problem} ({hint})"));
+            let failure = Failure::new(format!("shard {shard} did not run: {problem}"));
             let notice = Notice::of_job(job.name.clone(), &failure, self.node.clock.now());
             // There is no run that a handler of this failure could end.
             let _ = self.node.alerts.send(job, notice);

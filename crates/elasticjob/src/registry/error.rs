@@ -116,6 +116,14 @@ impl Error {
         }
     }
 
+    /// Whether our credentials give no access: only a person can change that.
+    pub fn is_denial(&self) -> bool {
+        match self {
+            Error::Operation { cause, .. } => cause.is_denial(),
+            error => matches!(error, Error::NotAuthorised { .. }),
+        }
+    }
+
     /// Whether the registry answered and refused the request, so that nothing happened and the session goes on.
     pub fn is_refusal(&self) -> bool {
         !self.is_outage() && !matches!(self, Error::SessionExpired | Error::Closed)

@@ -5,6 +5,7 @@
 //! ([`Member`](elasticjob::coordination::member::Member)), then whole nodes. Time stands still unless a test advances it. Java instances are
 //! represented by the registry writes that they make. Tests without a number check related promises: no due fire and no trigger is lost.
 
+mod access_lists;
 mod clocks;
 mod cluster;
 mod documents;

@@ -56,7 +56,7 @@ impl Assignment<'_> {
             && !view.processing
             && (0..self.job.shards.get()).all(|shard| {
                 view.shards.get(&shard).is_some_and(|shard| {
-                    shard.owner.as_ref().and_then(CachedNode::document).is_some()
+                    shard.owner.as_ref().is_some_and(|owner| *owner != CachedNode::Dirty)
                 })
             })
     }

@@ -72,7 +72,9 @@ impl Janitor {
         if mirror.context().flaws.has(Flaw::NoJanitor) {
             return Ok(false);
         }
+        mirror.retry_denied();
         self.reload(mirror, now).await?;
+        mirror.refresh().await?;
         let depends_on_time =
             has_undecided || !self.abandoned.is_empty() || self.idle_since.is_some();
         let is_unchanged =
@@ -121,6 +123,9 @@ impl Janitor {
             let expected = ExpectedVersion::Version(version);
             match mirror.context().registry.delete(&path, expected).await {
                 Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => {}
+                Err(error) if error.is_denial() => {
+                    tracing::warn!(job = %mirror.job().name, address, %error, "abandoned server cannot be removed");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -164,6 +169,10 @@ impl Janitor {
         let data = stored_data(true).into();
         match mirror.context().registry.set(&path, data, ExpectedVersion::Any).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) if error.is_denial() => {
+                tracing::warn!(job = %mirror.job().name, %error, "own server cannot be written");
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }

@@ -12,6 +12,7 @@ use crate::{
         view::View,
     },
     job::{Failover, FencingToken, InstanceId, Job, JobName, Monitor},
+    problem::Hint,
     registry::{Error, Path, Zxid},
 };
 
@@ -86,13 +87,21 @@ impl LedgerPages {
             unknown.iter().map(|shard| context.tree.ledger_page(*shard)).collect();
         let nodes = join_all(paths.iter().map(|path| context.registry.get(path))).await;
         for ((shard, path), node) in unknown.into_iter().zip(paths).zip(nodes) {
-            let seen = match node? {
+            let node = match node {
+                Err(error @ Error::NotAuthorised { .. }) => {
+                    self.deny(&job.name, shard, &error);
+                    continue;
+                }
+                node => node?,
+            };
+            let seen = match node {
                 None => VersionedPage::default(),
                 Some(node) => {
                     let page = match LedgerPage::read(&node.data) {
                         Ok(page) => page,
                         Err(error) => {
-                            if self.unreadable.insert(shard, error.to_string()).is_none() {
+                            let problem = format!("{error} ({})", reset_hint(&job.name, shard));
+                            if self.unreadable.insert(shard, problem).is_none() {
                                 let hint = reset_hint(&job.name, shard);
                                 tracing::error!(job = %job.name, shard, %path, %error, hint, "ledger page is unreadable, the shard does not run");
                             }
@@ -111,6 +120,16 @@ impl LedgerPages {
             self.remember(shard, seen);
         }
         Ok(())
+    }
+
+    /// We may not read or write a page, or another node of its shard: its access list is another user's.
+    pub(super) fn deny(&mut self, job: &JobName, shard: u32, error: &Error) {
+        self.known.remove(&shard);
+        let error = if let Error::Operation { cause, .. } = error { cause } else { error };
+        let hint = error.hint().unwrap_or_default();
+        if self.unreadable.insert(shard, format!("{error} ({hint})")).is_none() {
+            tracing::error!(%job, shard, %error, %hint, "node of the shard belongs to another user, the shard does not run");
+        }
     }
 
     /// Runs whose instance was absent when their page was read. Whether that instance is dead has not been checked.

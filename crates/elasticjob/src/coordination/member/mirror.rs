@@ -25,6 +25,7 @@ use crate::{
         view::{CachedNode, Document, ShardView, View},
     },
     job::{InstanceId, Job},
+    problem::Hint,
     registry::{Committed, Error, Event, Op, Path, Version, Watch},
     runtime::Monotonic,
 };
@@ -160,12 +161,26 @@ impl Mirror {
         self.refresh().await
     }
 
+    /// Reads these nodes. One that we may not read concerns only what depends on it.
     pub(super) async fn read(&mut self, paths: &[Path]) -> Result<(), Error> {
         let nodes = join_all(paths.iter().map(|path| self.context.registry.get(path))).await;
         for (path, node) in paths.iter().zip(nodes) {
-            self.view.record_read(path, node?);
+            match node {
+                Ok(node) => self.view.record_read(path, node),
+                Err(error @ Error::NotAuthorised { .. }) => {
+                    let hint = error.hint().unwrap_or_default();
+                    tracing::error!(job = %self.job.name, %path, %error, %hint, "node cannot be read, what depends on it does not run");
+                    self.view.record_denied(path);
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
+    }
+
+    /// See [`View::retry_denied`].
+    pub(super) fn retry_denied(&mut self) {
+        self.view.retry_denied();
     }
 
     /// Takes over the stored configuration if it has changed, and tells the owner.
@@ -253,6 +268,11 @@ impl Mirror {
     pub(super) async fn reread_page(&mut self, shard: u32) -> Result<Option<VersionedPage>, Error> {
         self.pages.forget(shard);
         self.page(shard).await
+    }
+
+    /// See [`LedgerPages::deny`].
+    pub(super) fn deny_page(&mut self, shard: u32, error: &Error) {
+        self.pages.deny(&self.job.name, shard, error);
     }
 
     pub(super) async fn fetch_pages(&mut self, shards: &[u32]) -> Result<(), Error> {

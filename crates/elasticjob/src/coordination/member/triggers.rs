@@ -24,7 +24,15 @@ impl Triggers {
     /// Deletes our trigger; [`taken`](Self::taken) hands it out.
     pub(super) async fn take(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
         let path = mirror.tree().trigger(mirror.own_id());
-        let node = mirror.context().registry.get(&path).await?;
+        let node = match mirror.context().registry.get(&path).await {
+            Err(error) if error.is_denial() => {
+                tracing::error!(job = %mirror.job().name, %path, %error, "trigger of another user ignored");
+                // Until it is written again.
+                mirror.learn_absent(&path);
+                return mirror.refresh().await;
+            }
+            node => node?,
+        };
         let is_gone = |(created, _): &(Zxid, InstanceRequest)| {
             node.as_ref().is_none_or(|node| node.stat.created != *created)
         };

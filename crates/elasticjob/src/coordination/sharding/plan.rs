@@ -40,7 +40,11 @@ pub struct Plan {
 pub fn available_instances(view: &View) -> Option<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (id, known) in &view.instances {
-        known.document()?;
+        match known {
+            CachedNode::Dirty => return None,
+            CachedNode::Denied => continue,
+            CachedNode::Read(_) => {}
+        }
         let Some(weight) = view.weight(id) else { continue };
         let Some((server, _)) = id.split_once("@-@") else { continue };
         let is_enabled = match view.servers.get(server) {
@@ -83,6 +87,11 @@ pub fn plan(view: &View, job: &Job, strategies: &CustomStrategies, now_ms: i64) 
         (0..total).zip(strategies.assign(job, &input)).collect();
     let mut deferred = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
+        // Its owner is not ours to read, nor to change.
+        if shard.owner == Some(CachedNode::Denied) {
+            target.remove(number);
+            continue;
+        }
         if shard.running.is_some()
             && let Some(owner) = owners.get(number)
             && target.get(number) != Some(owner)

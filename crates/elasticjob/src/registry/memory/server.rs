@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use tinykeeper::{
     tree::{Caller, Notification, Tree, WatcherId, WriteResult, is_allowed},
-    wire::{Acl, AddWatchMode, AuthId, Op, Perms},
+    wire::{Acl, AddWatchMode, AuthId, Code, Op, Perms},
 };
 use tokio::sync::{Notify, watch};
 
@@ -296,8 +296,14 @@ impl ServerState {
         while let Some(path) = pending.pop() {
             // Children are listed by name, so the same tree always gives the same snapshot.
             let (tree, caller) = self.on_behalf_of(id);
-            let Ok((children, stat)) = tree.children(caller, path.as_str(), None) else {
-                continue;
+            let (children, stat) = match tree.children(caller, path.as_str(), None) {
+                Ok(listed) => listed,
+                // It exists, although what is below it is unknown.
+                Err(Code::NO_AUTH) => match tree.exists(path.as_str(), None) {
+                    Ok(stat) => (Vec::new(), stat),
+                    Err(_) => continue,
+                },
+                Err(_) => continue,
             };
             pending.extend(children.iter().rev().filter_map(|name| path.join(name).ok()));
             found.push(Event::InitApply { path, stat: translate::stat(&stat, 0) });

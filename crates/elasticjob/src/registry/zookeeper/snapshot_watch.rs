@@ -8,7 +8,7 @@
 //! All work happens inside `next`, in the consumer's task, so there is no queue between the client's and the consumer: `try_next`
 //! finds everything that the client had queued when a write was answered.
 
-use std::{collections::VecDeque, future::Future, pin::Pin};
+use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -25,6 +25,9 @@ use crate::registry::{
 
 /// Listings in flight at once: enough to keep the connection busy, few enough not to flood the server's queue.
 const IN_FLIGHT: usize = 256;
+
+/// How long to wait after a refused listing.
+const PAUSE: Duration = Duration::from_secs(1);
 
 type Listing = Pin<Box<dyn Future<Output = (Path, Result<Reply, client::Error>)> + Send>>;
 
@@ -47,6 +50,8 @@ enum State {
         listings: FuturesUnordered<Listing>,
         changes: VecDeque<Event>,
     },
+    /// The walk was refused; it starts over when this time is over.
+    Pausing(Pin<Box<tokio::time::Sleep>>),
     /// The connection is broken; the next gap starts a walk.
     Disconnected,
     /// The snapshot is complete; changes are passed on as they arrive.
@@ -90,8 +95,8 @@ impl SnapshotWatch {
                 match &mut self.state {
                     State::Walking { changes, .. } => changes.push_back(event),
                     State::Live => self.ready.push_back(event),
-                    // Left over from before the gap.
-                    State::Disconnected | State::Closed => {}
+                    // Left over from before the gap, or seen by the next walk.
+                    State::Disconnected | State::Pausing(_) | State::Closed => {}
                 }
             }
             Some(WatchEvent::Suspended) => {
@@ -106,7 +111,7 @@ impl SnapshotWatch {
 
     /// Handles the answer to one listing of the walk.
     fn handle_listing(&mut self, path: Path, answer: Result<Reply, client::Error>) {
-        let State::Walking { unlisted, .. } = &mut self.state else {
+        let State::Walking { unlisted, listings, .. } = &mut self.state else {
             return;
         };
         match answer.map(|answer| answer.response) {
@@ -117,8 +122,22 @@ impl SnapshotWatch {
             }
             // The node was deleted during the walk or never existed: nothing to report.
             Err(client::Error::Refused { code: Code::NO_NODE, .. }) => {}
+            // It exists, because its parent listed it: what it is needs no permission. What is below it stays unknown.
+            Err(client::Error::Refused { code: Code::NO_AUTH, .. }) => {
+                tracing::warn!(%path, "watched node may not be listed, what is below it is unknown");
+                let request = Request::Exists { path: path.to_string(), watch: false };
+                let answer = self.client.submit(request);
+                listings.push(Box::pin(async move { (path, answer.await) }));
+            }
+            Ok(Response::Stat(stat)) => {
+                self.ready
+                    .push_back(Event::InitApply { path, stat: translate::stat(&stat, self.floor) });
+            }
+            // The server is overloaded, for example. A snapshot without the node would say that it is absent.
             Err(client::Error::Refused { code, .. }) => {
-                tracing::warn!(%path, %code, "cannot list watched node");
+                tracing::warn!(%path, %code, "cannot list watched node, listing all again");
+                self.ready.clear();
+                self.state = State::Pausing(Box::pin(tokio::time::sleep(PAUSE)));
             }
             // The connection broke: the client reports a gap, and the walk starts over there.
             Ok(_) | Err(_) => self.state = State::Disconnected,
@@ -169,6 +188,11 @@ impl WatchSource for SnapshotWatch {
                     biased;
                     event = self.watch.next() => self.handle_event(event),
                     Some((path, answer)) = listings.next() => self.handle_listing(path, answer),
+                },
+                State::Pausing(pause) => tokio::select! {
+                    biased;
+                    event = self.watch.next() => self.handle_event(event),
+                    () = pause => self.start(),
                 },
                 State::Live | State::Disconnected => {
                     let event = self.watch.next().await;

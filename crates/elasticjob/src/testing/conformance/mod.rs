@@ -93,6 +93,7 @@ macro_rules! registry_conformance {
                 absent_node_differs_from_unreachable_registry
                 interrupted_request_is_unknown_until_read_again
                 watch_gives_a_snapshot_then_each_change_once_in_order
+                snapshot_contains_nodes_that_may_not_be_read
                 watch_restarts_after_a_connection_loss
                 watch_restarts_after_session_expiry
                 write_is_also_a_sync_under_concurrent_writers

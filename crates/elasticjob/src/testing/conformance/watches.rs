@@ -14,7 +14,7 @@ use super::{
     test_server::{TestClient, TestServer},
     within_timeout,
 };
-use crate::registry::{Create, Event, ExpectedVersion, Op, Path, Watch, Zxid};
+use crate::registry::{Create, Digest, Event, ExpectedVersion, Op, Path, Watch, Zxid};
 
 /// Reads a snapshot as a set of paths.
 async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
@@ -52,6 +52,22 @@ async fn next_changes(watch: &mut Watch, count: usize) -> Vec<Event> {
         changes.push(within_timeout("a change", watch.next()).await.expect("the watch is open"));
     }
     changes
+}
+
+/// A node that the watcher may not read is in the snapshot: it exists. What is below it is unknown.
+pub async fn snapshot_contains_nodes_that_may_not_be_read(server: &dyn TestServer) {
+    let client = server.join("watch-closed", None).await;
+    let base = create_path(&client, "watched").await;
+    let jane = Digest { user: "jane".into(), password: "right".into() };
+    let jane = server.join("watch-closed", Some(jane)).await;
+    let closed = base.join("closed").unwrap();
+    for path in [&closed, &closed.join("below").unwrap()] {
+        jane.registry.create(Create::persistent(path, "")).await.unwrap();
+    }
+
+    let mut watch = client.registry.watch(&base).await.unwrap();
+
+    assert_eq!(snapshot(&mut watch).await, BTreeSet::from([base, closed]));
 }
 
 /// A watch reports every existing node, then every change, once each and in order.

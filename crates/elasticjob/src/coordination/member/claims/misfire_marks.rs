@@ -75,6 +75,8 @@ async fn mark_misfire(mirror: &Mirror, shard: u32, while_there: ShardNode) -> Re
     }
     match mirror.write(mark(mirror, shard, while_there).into()).await {
         Ok(_) => Ok(true),
+        // Another user's node: it is there, and stays.
+        Err(error) if error.is_denial() => Ok(true),
         Err(Error::Operation { index, .. }) => {
             let is_already_marked = index > 0;
             Ok(is_already_marked)

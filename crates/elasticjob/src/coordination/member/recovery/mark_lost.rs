@@ -94,8 +94,8 @@ impl Recovery {
             }
             match mirror.write(steps.ops()).await {
                 Ok(_) => note_lost(mirror, &rest[..count], dead),
-                // Another instance was faster, or a shard has changed.
-                Err(error) if steps.refusal(&error).is_some() => {
+                // Another instance was faster, a shard has changed, or it has a node that is not ours to change.
+                Err(error) if error.is_refusal() && !error.is_temporary() => {
                     self.mark_each_lost(mirror, &rest[..count], dead).await?;
                 }
                 Err(error) => return Err(error),
@@ -128,6 +128,11 @@ impl Recovery {
                             tracing::warn!(job = %mirror.job().name, shard, instance = %dead, %error, ?delay, "shard of a dead instance cannot be marked as lost, waiting before the next attempt");
                         }
                     }
+                }
+                // It must not keep us from the other shards.
+                Err(error) if error.is_refusal() && !error.is_temporary() => {
+                    tracing::error!(job = %mirror.job().name, shard = loss.shard, instance = %dead, %error, "shard of a dead instance cannot be marked as lost");
+                    self.undecided.insert(dead.to_string());
                 }
                 Err(error) => return Err(error),
             }
