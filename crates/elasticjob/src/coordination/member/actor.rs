@@ -465,7 +465,7 @@ impl Actor {
             && !self.claims.has_unresolved()
             // A queue entry that stayed would block every entry behind it.
             && self.background.is_empty();
-        if !has_left && !departure.until_done {
+        if !departure.until_done && (failure.is_some() || assignment.is_member()) {
             let job = &self.mirror.job().name;
             let error = failure.map(tracing::field::display);
             tracing::warn!(%job, instance = %context.own_id, error, "leaving failed, the instance ends with its session");
