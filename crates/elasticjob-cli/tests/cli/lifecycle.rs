@@ -59,12 +59,12 @@ async fn shard_with_an_unreadable_ledger_page_runs_again_after_a_reset() {
     registry.set(&page, "{".into(), ExpectedVersion::Any).await.unwrap();
 
     let stuck =
-        scene.run(&["job", "trigger", "settle", "--shard", "1", "--wait", "--timeout", "1s"]);
+        scene.run(&["job", "trigger", "settle", "--shards", "1", "--wait", "--timeout", "1s"]);
     let explained = scene.run(&["job", "explain", "settle", "--shard", "1"]).stdout;
     let reset = scene.run(&["shard", "reset", "settle", "1"]);
     let again = scene.data(&["shard", "reset", "settle", "1"]);
     let absent = scene.run(&["shard", "reset", "settle", "7"]);
-    let ran = scene.run(&["job", "trigger", "settle", "--shard", "1", "--wait"]);
+    let ran = scene.run(&["job", "trigger", "settle", "--shards", "1", "--wait"]);
 
     assert_ne!(stuck.code, Some(0), "{}", stuck.stdout);
     assert!(explained.contains("hint: elasticjob shard reset settle 1"), "{explained}");
