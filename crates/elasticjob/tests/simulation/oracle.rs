@@ -495,6 +495,7 @@ impl Inner {
             report("a Java instance is running it".into());
         }
         let undisturbed_since = self.undisturbed_since;
+        let was_registry_clock_wrong = self.was_registry_clock_wrong;
         let record = self.shards.entry(key.clone()).or_default();
         let token = shard.token.get();
         if token < record.highest_token || (token == record.highest_token && !is_retry) {
@@ -504,7 +505,9 @@ impl Inner {
             ));
         }
         record.highest_token = record.highest_token.max(token);
-        if record.ended_runs.contains(&shard.run.to_string()) && !is_retry {
+        // An early run overwrites the record of the last one, and while the registry's clock is wrong nothing tells when that was.
+        let may_repeat = was_registry_clock_wrong && shard.run.is_scheduled();
+        if record.ended_runs.contains(&shard.run.to_string()) && !is_retry && !may_repeat {
             report("the ledger says that this run has ended".into());
         }
         let is_claimed = record.page.state == LedgerState::Running

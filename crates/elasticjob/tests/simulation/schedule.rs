@@ -30,6 +30,8 @@ pub(super) enum Action {
     Start { slot: usize },
     /// A process is shut down gracefully.
     Stop { node: usize },
+    /// All processes are killed at once.
+    KillAll,
     /// A random fault, or a change by an operator.
     InjectFault,
     /// A disabled job is enabled again, with its shards and servers.

@@ -321,7 +321,7 @@ impl ClaimHandle {
     }
 
     /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
-    /// `None` for a shard that never ran.
+    /// `None` for a shard that never ran, and while a Java instance is a member: what it ran is in no page.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }
