@@ -230,7 +230,8 @@ impl Member {
         let Joined { mirror, leftover_marks, floor, attended_since, drift } =
             join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
-        let claims = ShardClaims::new(&job, leftover_marks, floor);
+        let mut claims = ShardClaims::new(&job, leftover_marks, floor);
+        claims.observe(&mirror);
         let actor = Actor::new(mirror, claims, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());

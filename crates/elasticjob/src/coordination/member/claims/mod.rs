@@ -76,7 +76,8 @@ impl ShardClaims {
         }
     }
 
-    fn observe(&mut self, mirror: &Mirror) {
+    /// Notes what the view shows about which fires are to run.
+    pub(super) fn observe(&mut self, mirror: &Mirror) {
         self.missed.observe(mirror.view(), mirror.job(), mirror.context().clock.now());
     }
 
