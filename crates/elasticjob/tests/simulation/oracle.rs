@@ -98,6 +98,7 @@ pub(super) struct Execution {
 
 /// The policies of a job at the moment a shard starts.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state")]
 pub(super) struct JobPolicies {
     pub(super) on_lease_loss: LeaseLoss,
     pub(super) has_failover: bool,
