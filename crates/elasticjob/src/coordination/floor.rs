@@ -2,8 +2,8 @@
 //!
 //! Fires that were due before the job or the shard was enabled were not to run, so they are neither caught up nor reported as missed. Fires of a
 //! schedule were never due before it was stored, and what Java ran is in no ledger page. An instance that starts later cannot see any of that from the
-//! tree, so whoever sees or does it stores it, in one node beside the pages. It is no key of the pages: a page that is claimed may only be written by
-//! its holder.
+//! tree, so the instance or administrator that sees or does it stores it, in one node beside the pages. It is no key of the pages: a page that is claimed
+//! may only be written by its holder.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -203,7 +203,7 @@ async fn trigger_after_an_early_run_hides_no_fire() {
 
     // A triggered run goes on while 07:00 is due.
     handler.block();
-    cluster.advance(Duration::from_secs(28 * 60)).await;
+    cluster.advance(Duration::from_mins(28)).await;
     let id = cluster.children(&cluster.tree.instances()).await.remove(0);
     cluster.write(&cluster.tree.trigger(&id), "").await;
     cluster.advance(Duration::from_mins(2)).await;

@@ -118,15 +118,15 @@ async fn fires_of_a_disabled_time_are_not_caught_up_after_a_restart() {
     let shard = cluster.tree.shard(1, ShardNode::Disabled);
     cluster.write(&server, "DISABLED").await;
     cluster.write(&shard, "").await;
-    cluster.advance(Duration::from_mins(120)).await;
+    cluster.advance(Duration::from_hours(2)).await;
     cluster.write(&server, "ENABLED").await;
-    cluster.advance(Duration::from_mins(60)).await;
+    cluster.advance(Duration::from_hours(1)).await;
     cluster.remove(&shard).await;
     cluster.advance(Duration::from_mins(5)).await;
     let while_running = [(0, "2026-11-15T10:00:00Z".to_owned(), RunReason::Schedule)];
     assert_eq!(due(&before.attempts()[2..]), while_running);
     cluster.stop(node).await;
-    cluster.clock.advance(Duration::from_mins(60));
+    cluster.clock.advance(Duration::from_hours(1));
     Log::start_capture();
     let (_node, _connection) = cluster.node(1, catches_up(), &after).await;
     cluster.advance_seconds(5).await;

@@ -40,8 +40,11 @@ impl World {
         if self.second_rng.percent(3) {
             self.begin_rolling_restart();
         }
-        if self.second_rng.percent(1) {
+        if self.fault_profile.sets_registry_clock && self.second_rng.percent(10) {
             self.set_registry_clock();
+        }
+        if self.second_rng.percent(2) {
+            self.begin_maintenance().await;
         }
         let Some((node, connection)) = self.random_running_node() else { return };
         let short = Duration::from_millis(self.rng.between(50, 4_000));
@@ -106,15 +109,8 @@ impl World {
                 self.slots[node % 10].clock_offset.store(clock_offset, Ordering::Relaxed);
             }
             66..70 => {
-                let nodes: Vec<usize> = self.slots.iter().filter_map(|slot| slot.node).collect();
                 if self.rng.percent(20) {
-                    self.oracle.log(format_args!("all nodes are killed"));
-                    for node in nodes {
-                        if let Some(connection) = self.connections.get(&node) {
-                            connection.kill();
-                        }
-                        self.remove_process(node);
-                    }
+                    self.kill_all();
                 }
             }
             _ => self.administer(node).await,
@@ -130,6 +126,35 @@ impl World {
             connection.kill();
             self.remove_process(node);
         }
+    }
+
+    pub(super) fn kill_all(&mut self) {
+        self.oracle.log(format_args!("all nodes are killed"));
+        let nodes: Vec<usize> = self.slots.iter().filter_map(|slot| slot.node).collect();
+        for node in nodes {
+            if let Some(connection) = self.connections.get(&node) {
+                connection.kill();
+            }
+            self.remove_process(node);
+        }
+    }
+
+    /// A job is disabled for a while and enabled again; then all nodes go. The next ones must not catch up on that time.
+    async fn begin_maintenance(&mut self) {
+        if !self.fault_profile.changes_configuration {
+            return;
+        }
+        let number = self.second_rng.between(0, self.plans.len() as u64 - 1) as usize;
+        let plan = Arc::clone(&self.plans[number]);
+        let mut changed = lock(&plan).clone();
+        changed.job.disabled = true;
+        self.oracle.set_disturbed(true);
+        self.oracle.log(format_args!("job{number} is disabled for maintenance"));
+        self.configure(&plan, changed).await;
+        let seconds = |from, to| Duration::from_secs(self.second_rng.between(from, to));
+        let enabled_at = self.time.monotonic() + seconds(15, 40);
+        self.schedule.add(enabled_at, Action::Enable { job: number });
+        self.schedule.add(enabled_at + seconds(6, 10), Action::KillAll);
     }
 
     /// The registry's leader changes to a server with another time, or the clocks of the registry and of all nodes are set ahead together.

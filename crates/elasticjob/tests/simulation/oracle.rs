@@ -107,6 +107,7 @@ pub(super) struct Execution {
 
 /// The policies of a job at the moment a shard starts.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state")]
 pub(super) struct JobPolicies {
     pub(super) on_lease_loss: LeaseLoss,
     pub(super) has_failover: bool,
@@ -599,6 +600,7 @@ impl Inner {
         }
         // No instance takes over what its own process still runs.
         let was_stuck = self.was_stuck(&key.0, key.1, now.saturating_sub(FAILOVER_WITHIN), now);
+        let was_registry_clock_wrong = self.was_registry_clock_wrong;
         let record = self.shards.entry(key.clone()).or_default();
         let token = shard.token.get();
         if token < record.highest_token || (token == record.highest_token && !is_retry) {
@@ -608,7 +610,9 @@ impl Inner {
             ));
         }
         record.highest_token = record.highest_token.max(token);
-        if record.ended_runs.contains(&shard.run.to_string()) && !is_retry {
+        // An early run overwrites the record of the last one, and while the registry's clock is wrong nothing tells when that was.
+        let may_repeat = was_registry_clock_wrong && shard.run.is_scheduled();
+        if record.ended_runs.contains(&shard.run.to_string()) && !is_retry && !may_repeat {
             report("the ledger says that this run has ended".into());
         }
         let is_claimed = record.page.state == LedgerState::Running

@@ -33,6 +33,8 @@ pub(super) enum Action {
     Start { slot: usize },
     /// A process is shut down gracefully.
     Stop { node: usize },
+    /// All processes are killed at once.
+    KillAll,
     /// A random fault, or a change by an operator.
     InjectFault,
     /// A process is killed if some shards of its run have ended and others have not.

@@ -102,6 +102,7 @@ pub(super) struct FaultProfile {
     /// How long faults happen.
     fault_phase: Duration,
     pub(super) changes_configuration: bool,
+    pub(super) sets_registry_clock: bool,
 }
 
 /// An address at which one process after another runs. Nodes are numbered `10 * incarnation + slot`.
@@ -153,6 +154,7 @@ impl World {
             max_pause: rng.pick(&[2_000, 6_000, 20_000, 60_000]),
             fault_phase: Duration::from_secs(rng.between(60, 180)),
             changes_configuration: rng.percent(60),
+            sets_registry_clock: second_rng.percent(10),
         };
         let jobs = rng.between(1, 3) as usize;
         let has_java = rng.percent(20);
@@ -319,6 +321,11 @@ impl World {
             Action::Stop { node } => {
                 if self.slots[node % 10].node == Some(node) {
                     self.stop(node % 10);
+                }
+            }
+            Action::KillAll => {
+                if !self.is_fault_free.load(Ordering::Relaxed) {
+                    self.kill_all();
                 }
             }
             Action::InjectFault => {

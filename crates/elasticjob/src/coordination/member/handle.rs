@@ -249,7 +249,8 @@ impl Member {
         let Joined { mirror, leftover_marks, floor, attended_since, drift } =
             join(resources, joining, events).await?;
         let job = Arc::clone(mirror.job());
-        let claims = ShardClaims::new(&job, leftover_marks, floor);
+        let mut claims = ShardClaims::new(&job, leftover_marks, floor);
+        claims.observe(&mirror);
         let actor = Actor::new(mirror, claims, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
@@ -351,7 +352,7 @@ impl ClaimHandle {
     }
 
     /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
-    /// `None` for a shard that never ran.
+    /// `None` for a shard that never ran, and while a Java instance is a member: what it ran is in no page.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }

@@ -127,7 +127,6 @@ pub(super) async fn join(
         },
     };
     ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
-    let floor = stored_floor(&*registry, &tree, &name).await.map_err(outage)?;
     let watch = registry.watch(tree.root()).await.map_err(outage)?;
     let context = Context {
         registry,
@@ -143,6 +142,9 @@ pub(super) async fn join(
     };
     let mut mirror = Mirror::new(context, watch, job);
     let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
+    // After the view: what was enabled before that is stored by now, and later changes are seen in the view.
+    let floor = stored_floor(&*mirror.context().registry, mirror.tree(), &name);
+    let floor = floor.await.map_err(outage)?;
     let attended_since = attended_since(&mirror, &floor).filter(|_| !is_schedule_new);
     Ok(Joined { mirror, leftover_marks, floor, attended_since, drift })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{held_shards::HeldShards, missed_fires::MissedFires};
 use crate::{
     coordination::{
+        ledger::with_tolerance,
         member::mirror::Mirror,
         tree::ShardNode,
         view::{CachedNode, ShardView},
@@ -140,12 +141,15 @@ pub(super) async fn mark_for_newcomers(
 fn shards_of_newcomers(mirror: &Mirror, fire: &Fire, missed: &MissedFires) -> Vec<u32> {
     let view = mirror.view();
     let due_ms = fire.due_at.as_millisecond();
+    // One that joined in the future did so when the registry's clock was ahead.
+    let latest = with_tolerance(mirror.context().clock.now()).as_millisecond();
+    let joined = due_ms + 1..=latest;
     let shards = view.shards.range(..mirror.job().shards.get());
     let of_newcomers = shards.filter(|(shard, shard_view)| {
         let owner = shard_view.owner.as_ref().and_then(CachedNode::text);
         let other = owner.filter(|id| *id != mirror.own_id().as_str());
         let instance = other.and_then(|id| view.instances.get(id)).and_then(CachedNode::document);
-        instance.is_some_and(|document| document.written_at_ms > due_ms)
+        instance.is_some_and(|document| joined.contains(&document.written_at_ms))
             && missed.should_have_run(**shard, fire.due_at)
             && shard_view.running.is_none()
             && !shard_view.misfire

@@ -43,6 +43,7 @@ use super::{
 use crate::{
     coordination::{
         claim::{ClaimCandidate, ClearedMarks},
+        flaw::Flaw,
         floor::Floor,
     },
     job::{Job, Misfire, ShardSelection},
@@ -75,7 +76,8 @@ impl ShardClaims {
         }
     }
 
-    fn observe(&mut self, mirror: &Mirror) {
+    /// Notes what the view shows about which fires are to run.
+    pub(super) fn observe(&mut self, mirror: &Mirror) {
         self.missed.observe(mirror.view(), mirror.job(), mirror.context().clock.now());
     }
 
@@ -205,7 +207,7 @@ impl ShardClaims {
     }
 
     /// Our shards, each with the time up to which nothing is missed: its last fire that was started, or since when it is enabled, if that is later.
-    /// `None` for a shard that never ran.
+    /// `None` for a shard that never ran, and while a Java instance is a member: what it ran is in no page.
     pub(super) async fn last_due(
         &self,
         mirror: &mut Mirror,
@@ -214,14 +216,13 @@ impl ShardClaims {
         let mut last = BTreeMap::new();
         let free = self.free(&mirror.assignment());
         let now = mirror.time_for_pages(&free).await?;
+        let has_java = mirror.assignment().has_java_members();
+        let ignores_floor = mirror.context().flaws.has(Flaw::IgnoreFloor);
         for shard in free {
             if let Some(seen) = mirror.page(shard).await? {
-                let started = seen.last_due(now);
-                last.insert(
-                    shard,
-                    started
-                        .map(|due_at| self.missed.since(shard).max(Some(due_at)).unwrap_or(due_at)),
-                );
+                let since = self.missed.since(shard).filter(|_| !ignores_floor);
+                let known = seen.last_due(now).filter(|_| !has_java);
+                last.insert(shard, known.map(|due_at| since.map_or(due_at, |at| at.max(due_at))));
             }
         }
         Ok(last)
