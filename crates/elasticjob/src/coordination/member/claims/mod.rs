@@ -56,6 +56,8 @@ pub(super) struct ShardClaims {
     waiting: Vec<WaitingClaim>,
     releasing: Vec<PendingRelease>,
     missed: MissedFires,
+    /// Shards whose page could not be read, each with the newest fire for which that was reported.
+    reported: BTreeMap<u32, Timestamp>,
 }
 
 impl ShardClaims {
@@ -67,6 +69,7 @@ impl ShardClaims {
             waiting: Vec::new(),
             releasing: Vec::new(),
             missed: MissedFires::new(job, leftover_marks),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -176,7 +179,7 @@ impl ShardClaims {
         let free = self.free(&mirror.assignment());
         let now = mirror.time_for_pages(&free).await?;
         for shard in free {
-            if let Some(seen) = mirror.page(shard).await? {
+            if let Some(seen) = mirror.pages().get(shard) {
                 last.insert(shard, seen.last_due(now));
             }
         }
