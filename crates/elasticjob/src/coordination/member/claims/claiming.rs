@@ -328,17 +328,16 @@ impl ShardClaims {
                     let now = mirror.time_for_pages(&[shard]).await?;
                     self.consider(mirror, request, shard, now, choice).await?;
                 }
-                None => match steps.refused_shard(&error).filter(|_| error.is_denial()) {
-                    Some(shard) => {
-                        mirror.deny_page(shard, &error);
-                        choice.drop_candidates(&BTreeSet::from([shard]));
-                        choice.unreadable.insert(shard);
-                    }
-                    None => {
+                None => {
+                    let Some(shard) = steps.refused_shard(&error).filter(|_| error.is_denial())
+                    else {
                         self.unresolved.note(mirror, &error, &choice.candidates[..count]);
                         return Err(error);
-                    }
-                },
+                    };
+                    mirror.deny_page(shard, &error);
+                    choice.drop_candidates(&BTreeSet::from([shard]));
+                    choice.unreadable.insert(shard);
+                }
             }
         }
     }

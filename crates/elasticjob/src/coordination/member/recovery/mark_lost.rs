@@ -259,8 +259,8 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         let own_id = mirror.own_id();
         let lost = seen.page.after_loss(own_id);
         let flag = FailoverFlag::Keep;
-        let loss = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
-        let steps = transactions.mark_lost(own_id, [loss]);
+        let clearing = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
+        let steps = transactions.mark_lost(own_id, [clearing]);
         match mirror.write(steps.ops()).await {
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
