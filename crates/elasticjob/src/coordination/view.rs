@@ -235,7 +235,7 @@ impl View {
     pub fn record_denied(&mut self, path: &Path) {
         match self.tree.node_at(path) {
             Some(TreeNode::Server(address)) => {
-                drop(self.servers.insert(address, CachedNode::Denied))
+                drop(self.servers.insert(address, CachedNode::Denied));
             }
             Some(TreeNode::Instance(id)) => drop(self.instances.insert(id, CachedNode::Denied)),
             Some(tree_node) => {

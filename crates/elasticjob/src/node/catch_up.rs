@@ -43,17 +43,7 @@ impl RunContext {
             }
         };
         let until = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
-        if let Some(missed) = schedule.missed(last, until, SignedDuration::MAX) {
-            let Missed { first, last, count } = missed;
-            self.listeners.missed(&self.job.name, count);
-            self.history.record_missed(&self.job.name, missed, MissedReason::NoInstance);
-            self.reported.note(missed);
-            tracing::warn!(
-                job = %self.job.name, count, %first, %last,
-                hint = "elasticjob.catch.up sets which of them run",
-                "fires missed while no instance was up"
-            );
-        }
+        let mut missed = schedule.missed(last, until, SignedDuration::MAX);
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);
@@ -66,10 +56,26 @@ impl RunContext {
                 postponed @ RunResult::Postponed => return postponed,
                 other => result = other,
             }
+            // Not before: a catch-up that is postponed starts again from the ledger, and would report them again.
+            self.report_missed(missed.take());
             if self.cancel.is_cancelled() {
                 break;
             }
         }
+        self.report_missed(missed);
         result
+    }
+
+    fn report_missed(&self, missed: Option<Missed>) {
+        let Some(missed) = missed else { return };
+        let Missed { first, last, count } = missed;
+        self.listeners.missed(&self.job.name, count);
+        self.history.record_missed(&self.job.name, missed, MissedReason::NoInstance);
+        self.reported.note(missed);
+        tracing::warn!(
+            job = %self.job.name, count, %first, %last,
+            hint = "elasticjob.catch.up sets which of them run",
+            "fires missed while no instance was up"
+        );
     }
 }

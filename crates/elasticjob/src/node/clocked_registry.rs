@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::schedule_clock::ScheduleClock;
 use crate::{
     registry::{
-        Committed, Create, Error, ExpectedVersion, Namespace, Node, Op, Path, Registry, Session,
-        Stat, Watch,
+        Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry,
+        Session, Stat, Watch,
     },
     runtime::Clock,
 };
@@ -43,6 +43,10 @@ impl Registry for ClockedRegistry {
 
     fn session(&self) -> Session {
         self.registry.session()
+    }
+
+    fn limits(&self) -> Limits {
+        self.registry.limits()
     }
 
     async fn create(&self, node: Create) -> Result<Committed, Error> {

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -277,9 +278,7 @@ impl JobLoop {
         let mut pause = None;
         loop {
             // Own runs of a job on one instance are sequential. An item may turn out to need no run; then the next one follows.
-            while pause.is_none()
-                && let Some(item) = state.next_item()
-            {
+            while let Some(item) = state.next_item(pause.map(|(_, postponed)| postponed)) {
                 let item = self.with_run_id(item);
                 let run = self.run_context(&member, &job, &runner, &cancel, &state.reported);
                 if let Some(id) = self.spawn(item.clone(), run, &job, state) {
@@ -360,11 +359,11 @@ impl JobLoop {
                         Ok((id, result)) => (id, result),
                         Err(error) => (error.id(), RunResult::NothingToRun),
                     };
-                    if state.run_ended(id, result).is_break() {
-                        pause = Some(self.node.clock.monotonic() + RETRY_DELAY);
+                    if let ControlFlow::Break(postponed) = state.run_ended(id, result) {
+                        pause = Some((self.node.clock.monotonic() + RETRY_DELAY, postponed));
                     }
                 }
-                () = self.node.clock.sleep_until(pause.unwrap_or_else(|| self.node.clock.monotonic())), if pause.is_some() => pause = None,
+                () = self.node.clock.sleep_until(pause.map_or_else(|| self.node.clock.monotonic(), |(until, _)| until)), if pause.is_some() => pause = None,
             }
         }
     }

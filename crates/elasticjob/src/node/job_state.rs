@@ -41,6 +41,15 @@ pub(super) struct JobState {
     active: Option<task::Id>,
 }
 
+/// What was postponed, so that the loop pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Postponed {
+    /// The registry or the lease lets no fire start now.
+    Fire,
+    /// It may have waited for another instance. A fire that is due does not wait for it.
+    Other,
+}
+
 impl JobState {
     pub(super) fn new(now: Timestamp, attended_since: Timestamp, busy: BusyShards) -> Self {
         Self {
@@ -72,9 +81,14 @@ impl JobState {
         self.cancel.child()
     }
 
-    /// Takes the next item that may start now.
-    pub(super) fn next_item(&mut self) -> Option<WorkItem> {
-        if self.active.is_some() { None } else { self.pending.next() }
+    /// Takes the next item that may start now, while the loop pauses after this postponed item.
+    pub(super) fn next_item(&mut self, postponed: Option<Postponed>) -> Option<WorkItem> {
+        match postponed {
+            _ if self.active.is_some() => None,
+            None => self.pending.next(),
+            Some(Postponed::Other) => self.pending.next_fire(),
+            Some(Postponed::Fire) => None,
+        }
     }
 
     /// An own run started. Failover runs are not noted here: they wait for no run, and no run waits for them.
@@ -90,7 +104,7 @@ impl JobState {
     }
 
     /// Updates the pending work after a run. Breaks if the loop should pause before it starts the next item.
-    pub(super) fn run_ended(&mut self, id: task::Id, result: RunResult) -> ControlFlow<()> {
+    pub(super) fn run_ended(&mut self, id: task::Id, result: RunResult) -> ControlFlow<Postponed> {
         self.active.take_if(|active| *active == id);
         let index = self.items.iter().position(|(known, _)| *known == id);
         let item = index.map(|index| self.items.swap_remove(index).1);
@@ -113,12 +127,16 @@ impl JobState {
                     _ => {}
                 }
             }
-            // The lease is too short for other items as well.
             (RunResult::Postponed, item) => {
+                let is_fire = matches!(item, Some(WorkItem::Fire(_)));
                 if let Some(item) = item {
                     self.pending.put_back(item);
                 }
-                return ControlFlow::Break(());
+                return ControlFlow::Break(if is_fire {
+                    Postponed::Fire
+                } else {
+                    Postponed::Other
+                });
             }
             // If the registry still shows the owners from before: the member reports again once shards are assigned.
             (RunResult::NothingToRun | RunResult::NoShardsYet, _) => {}

@@ -79,10 +79,15 @@ impl PendingWork {
         }
     }
 
+    /// Takes the fire that is due.
+    pub(super) fn next_fire(&mut self) -> Option<WorkItem> {
+        self.due_fire.take().map(WorkItem::Fire)
+    }
+
     /// Takes the next item.
     pub(super) fn next(&mut self) -> Option<WorkItem> {
-        if let Some(fire) = self.due_fire.take() {
-            return Some(WorkItem::Fire(fire));
+        if let Some(fire) = self.next_fire() {
+            return Some(fire);
         }
         if let Some(trigger) = self.triggers.pop_front() {
             return Some(WorkItem::Trigger(trigger));

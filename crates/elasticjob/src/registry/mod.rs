@@ -79,10 +79,8 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
     /// The current session.
     fn session(&self) -> Session;
 
-    /// What fits into one request. A registry that wraps another one has to forward it.
-    fn limits(&self) -> Limits {
-        Limits::ZOOKEEPER
-    }
+    /// What fits into one request. Required, so that a registry that wraps another one does not forget to forward it.
+    fn limits(&self) -> Limits;
 
     /// Creates one node. Its parent must exist.
     async fn create(&self, node: Create) -> Result<Committed, Error> {

@@ -61,7 +61,12 @@ fn all_functions() -> BTreeSet<String> {
     for folder in ["src", "tests"] {
         collect_functions(&root().join("crates/elasticjob").join(folder), &mut found);
     }
-    for folder in ["crates/tinykeeper/tests", "dev/testbed/tests", "dev/chaos/tests"] {
+    for folder in [
+        "crates/elasticjob-cli/tests",
+        "crates/tinykeeper/tests",
+        "dev/testbed/tests",
+        "dev/chaos/tests",
+    ] {
         collect_functions(&root().join(folder), &mut found);
     }
     found

@@ -22,4 +22,5 @@ mod outages;
 mod runs;
 mod safety;
 mod sharding;
+mod stopped_shards;
 mod triggers;

@@ -284,8 +284,8 @@ async fn s07_slow_survivor_neither_flags_again_nor_ends_the_new_run() {
     let before = seen(&cluster, 0).await;
     let lost = before.page.after_loss(&dead_id);
     let flag = FailoverFlag::Create;
-    let loss = ShardLoss { shard: 0, before: &before, after: &lost, view: &view, flag };
-    let too_late = claimant(&cluster, &slow_id, &slow).mark_lost(&dead_id, [loss]);
+    let change = ShardLoss { shard: 0, before: &before, after: &lost, view: &view, flag };
+    let too_late = claimant(&cluster, &slow_id, &slow).mark_lost(&dead_id, [change]);
 
     // The other survivor marks the shard as lost and takes it over.
     dead.die().await;

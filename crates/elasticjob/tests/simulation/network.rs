@@ -106,7 +106,6 @@ impl SimulatedRegistry {
         (rng, late_rng): (Rng, Rng),
         schedule: Schedule,
         oracle: Arc<Oracle>,
-        limits: Limits,
     ) -> Self {
         let session = inner.session();
         let state = ConnectionState {
@@ -141,7 +140,12 @@ impl SimulatedRegistry {
             response_count: AtomicU64::new(0),
             changed: Notify::new(),
         };
+        let limits = Limits::ZOOKEEPER;
         Self { connection: Arc::new_cyclic(connection), namespace, limits }
+    }
+
+    pub(super) fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {

@@ -474,8 +474,8 @@ impl World {
             (self.rng.fork(), self.late_rng.fork()),
             self.schedule.clone(),
             Arc::clone(&self.oracle),
-            self.limits,
-        );
+        )
+        .limited(self.limits);
         let connection = Arc::clone(registry.connection());
         if !self.is_fault_free.load(Ordering::Relaxed) {
             connection.set_fault_rates(self.fault_profile.fault_rates);

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{reconnect, snapshot_watch::SnapshotWatch};
 use crate::{
     registry::{
-        Registry,
+        Limits, Registry,
         connect::ensure_path,
         error::{Error, SizeUnit},
         operation::{Committed, Op},
@@ -137,6 +137,10 @@ impl ZooKeeper {
 impl Registry for ZooKeeper {
     fn namespace(&self) -> &Namespace {
         &self.settings.namespace
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::ZOOKEEPER
     }
 
     fn session(&self) -> Session {

@@ -159,7 +159,7 @@ impl ShardClaims {
         };
         // A claim that waits is tried again, and reports when it is answered.
         if matches!(progress, Progress::Claimed(_) | Progress::Refused(ClaimError::NothingToRun)) {
-            report_unreadable(mirror, request, &choice.unreadable);
+            self.report_unreadable(mirror, request, &choice.unreadable);
         }
         Ok(progress)
     }
@@ -225,7 +225,7 @@ impl ShardClaims {
         now: Timestamp,
         choice: &mut Choice,
     ) -> Result<(), Error> {
-        let Some(candidate) = candidate(mirror, shard).await? else {
+        let Some(candidate) = candidate(mirror, shard) else {
             choice.unreadable.insert(shard);
             return Ok(());
         };
@@ -338,17 +338,16 @@ impl ShardClaims {
                     let now = mirror.time_for_pages(&[shard]).await?;
                     self.consider(mirror, request, shard, now, choice).await?;
                 }
-                None => match steps.refused_shard(&error).filter(|_| error.is_denial()) {
-                    Some(shard) => {
-                        mirror.deny_page(shard, &error);
-                        choice.drop_candidates(&BTreeSet::from([shard]));
-                        choice.unreadable.insert(shard);
-                    }
-                    None => {
+                None => {
+                    let Some(shard) = steps.refused_shard(&error).filter(|_| error.is_denial())
+                    else {
                         self.unresolved.note(mirror, &error, &choice.candidates[..count]);
                         return Err(error);
-                    }
-                },
+                    };
+                    mirror.deny_page(shard, &error);
+                    choice.drop_candidates(&BTreeSet::from([shard]));
+                    choice.unreadable.insert(shard);
+                }
             }
         }
     }
@@ -397,6 +396,44 @@ impl ShardClaims {
                 && assignment.is_enabled() == Some(true)
         });
         assigned
+    }
+
+    /// Reports shards that do not start because of their ledger page, once for each fire.
+    fn report_unreadable(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &ClaimRequest,
+        shards: &BTreeSet<u32>,
+    ) {
+        let due_at = request.fire.due_at;
+        let mut problems = BTreeMap::new();
+        for shard in shards {
+            let is_for = match &request.scope {
+                ClaimScope::Scheduled => true,
+                ClaimScope::Triggered(selection) => selection.contains(*shard),
+                ClaimScope::Misfired { since } => {
+                    request.fire.run.is_scheduled()
+                        && due_at > *since
+                        && self.missed.should_have_run(*shard, due_at)
+                }
+                ClaimScope::CatchUp => false,
+            };
+            let is_reported = request.fire.run.is_scheduled()
+                && self.reported.get(shard).is_some_and(|reported| due_at <= *reported);
+            if !is_for || is_reported {
+                continue;
+            }
+            if request.fire.run.is_scheduled() {
+                self.reported.insert(*shard, due_at);
+            }
+            if let Some(problem) = mirror.pages().problem(*shard) {
+                problems.insert(*shard, problem.to_owned());
+            }
+        }
+        if !problems.is_empty() {
+            let due_at = request.fire.run.due_at();
+            mirror.context().tell(MemberEvent::ShardsUnreadable { due_at, problems });
+        }
     }
 
     /// Whether the request is for this shard, by the shard's page, as judged at `now`, and by its marks.
@@ -467,38 +504,19 @@ impl Choice {
     }
 }
 
-/// Reports shards that do not start because of their ledger page. A fire that is looked at again, later, was reported already.
-fn report_unreadable(mirror: &mut Mirror, request: &ClaimRequest, shards: &BTreeSet<u32>) {
-    let shards = shards.iter().filter(|shard| match &request.scope {
-        ClaimScope::Scheduled => true,
-        ClaimScope::Triggered(selection) => selection.contains(**shard),
-        ClaimScope::Misfired { .. } | ClaimScope::CatchUp => false,
-    });
-    let pages = mirror.pages();
-    let problems: BTreeMap<u32, String> =
-        shards.filter_map(|shard| Some((*shard, pages.problem(*shard)?.to_owned()))).collect();
-    if !problems.is_empty() {
-        let due_at = request.fire.run.due_at();
-        mirror.context().tell(MemberEvent::ShardsUnreadable { due_at, problems });
-    }
-}
-
-/// A shard as it is known now, ready to be claimed; `None` if its ledger page cannot be read.
-pub(crate) async fn candidate(
-    mirror: &mut Mirror,
-    shard: u32,
-) -> Result<Option<ClaimCandidate>, Error> {
-    let Some(page) = mirror.page(shard).await? else { return Ok(None) };
+/// A shard as it is known now, ready to be claimed; `None` if its ledger page, which was fetched before, could not be read.
+pub(crate) fn candidate(mirror: &mut Mirror, shard: u32) -> Option<ClaimCandidate> {
+    let page = mirror.pages().get(shard)?;
     let view = mirror.shard(shard);
     let stale_failovering =
         view.and_then(|view| view.failovering.as_ref()).and_then(CachedNode::document);
-    Ok(Some(ClaimCandidate {
+    Some(ClaimCandidate {
         shard,
         page,
         awaits_failover: mirror.view().failover_items.contains(&shard),
         has_misfire_mark: view.is_some_and(|view| view.misfire),
         stale_failovering: stale_failovering.map(|document| document.version),
-    }))
+    })
 }
 
 /// The other live instance that runs the shard according to the ledger alone.

@@ -29,7 +29,7 @@ pub(super) async fn mark_taken_over(
             continue;
         }
         let now = mirror.time_for_pages(&[*shard]).await?;
-        if mirror.page(*shard).await?.is_some_and(|seen| !seen.has_started(fire, now)) {
+        if mirror.pages().get(*shard).is_some_and(|seen| !seen.has_started(fire, now)) {
             mark_misfire(mirror, *shard, ShardNode::Failover).await?;
         }
     }
@@ -113,7 +113,7 @@ pub(super) async fn mark_for_newcomers(
     for shard in shards_of_newcomers(mirror, fire, missed) {
         mirror.pages().forget(shard);
         let now = mirror.time_for_pages(&[shard]).await?;
-        let Some(seen) = mirror.page(shard).await? else { continue };
+        let Some(seen) = mirror.pages().get(shard) else { continue };
         // A shard that never ran may be new itself: only an instance that was there when the fire was due can tell.
         if seen.has_started(fire, now) || (seen.version.is_none() && !was_there) {
             continue;

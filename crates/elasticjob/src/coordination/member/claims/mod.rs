@@ -62,6 +62,8 @@ pub(super) struct ShardClaims {
     waiting: Vec<WaitingClaim>,
     releasing: Vec<PendingRelease>,
     missed: MissedFires,
+    /// Shards whose page could not be read, each with the newest fire for which that was reported.
+    reported: BTreeMap<u32, Timestamp>,
 }
 
 impl ShardClaims {
@@ -73,6 +75,7 @@ impl ShardClaims {
             waiting: Vec::new(),
             releasing: Vec::new(),
             missed: MissedFires::new(job, leftover_marks, floor),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -219,7 +222,7 @@ impl ShardClaims {
         let has_java = mirror.assignment().has_java_members();
         let ignores_floor = mirror.context().flaws.has(Flaw::IgnoreFloor);
         for shard in free {
-            if let Some(seen) = mirror.page(shard).await? {
+            if let Some(seen) = mirror.pages().get(shard) {
                 let since = self.missed.since(shard).filter(|_| !ignores_floor);
                 let known = seen.last_due(now).filter(|_| !has_java);
                 last.insert(shard, known.map(|due_at| since.map_or(due_at, |at| at.max(due_at))));

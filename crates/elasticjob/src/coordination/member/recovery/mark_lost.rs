@@ -83,6 +83,9 @@ impl Recovery {
         dead: &InstanceId,
     ) -> Result<(), Error> {
         let losses = self.read_losses(mirror, shards, dead).await?;
+        // A shard that was refused before must not have the others refused with it.
+        let (refused, losses): (Vec<Loss>, Vec<Loss>) =
+            losses.into_iter().partition(|loss| self.refused.contains_key(&loss.shard));
         let limits = mirror.context().registry.limits();
         let mut rest = &losses[..];
         while !rest.is_empty() {
@@ -101,6 +104,9 @@ impl Recovery {
                 Err(error) => return Err(error),
             }
             rest = &rest[count..];
+        }
+        if !refused.is_empty() {
+            self.mark_each_lost(mirror, &refused, dead).await?;
         }
         mirror.refresh().await
     }
@@ -270,8 +276,8 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         let own_id = mirror.own_id();
         let lost = seen.page.after_loss(own_id);
         let flag = FailoverFlag::Keep;
-        let loss = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
-        let steps = transactions.mark_lost(own_id, [loss]);
+        let clearing = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
+        let steps = transactions.mark_lost(own_id, [clearing]);
         match mirror.write(steps.ops()).await {
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),

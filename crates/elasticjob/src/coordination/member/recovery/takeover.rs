@@ -198,7 +198,7 @@ impl Recovery {
             }
             mirror.fetch_pages(&next).await?;
             for shard in next {
-                let Some(candidate) = candidate(mirror, shard).await? else {
+                let Some(candidate) = candidate(mirror, shard) else {
                     self.set_aside.add(shard, mirror.now());
                     continue;
                 };
