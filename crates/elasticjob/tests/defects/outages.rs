@@ -269,3 +269,24 @@ async fn throttled_fire_runs_when_the_registry_allows_it() {
     let due: Vec<String> = handler.attempts().into_iter().map(|attempt| attempt.due_at).collect();
     assert_eq!(due, ["2026-11-15T06:00:05Z"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_claim_of_a_vanished_shard_blocks_no_other_claim() {
+    let cluster = Cluster::new().await;
+    let unmonitored = |shards| job(shards).monitor(Monitor::Nothing);
+    let ours = cluster.join(1, unmonitored(2)).await;
+    assert_eq!(ours.run(&fire(1)).await, [0, 1]);
+    cluster.write(&cluster.tree.shard(1, ShardNode::Misfire), "").await;
+    cluster.settle().await;
+    ours.connection.link.cut_after_next_request();
+    let lost = ours.try_claim(&fire(2), ClaimScope::Scheduled, Duration::ZERO).await;
+    assert!(matches!(&lost, Err(ClaimError::Registry(error)) if error.is_outage()), "{lost:?}");
+
+    // Meanwhile another leader removes the shard.
+    cluster.remove(&cluster.tree.shard(1, ShardNode::Root)).await;
+    cluster.write(&cluster.tree.config(), &unmonitored(1).to_yaml()).await;
+    ours.connection.link.heal();
+    cluster.advance_seconds(2).await;
+
+    assert_eq!(ours.run(&fire(3)).await, [0]);
+}
