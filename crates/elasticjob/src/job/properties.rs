@@ -320,7 +320,7 @@ static PROPERTIES: [Property; 22] = [
         missing: Missing::Default,
         builder: Some(".max_time_diff(…)"),
         attribute: Some("max_time_diff_seconds"),
-        description: "How far a node's clock may differ from the registry's. Negative: not checked.",
+        description: "How far a node's clock may differ from the registry's before an alert is sent. Costs no request: answers to earlier writes tell the registry's time. Negative: not checked.",
         access: Access::Number {
             get: |job| job.max_time_diff.get(),
             put: |job, seconds| job.max_time_diff = MaxTimeDiff::seconds(seconds),
