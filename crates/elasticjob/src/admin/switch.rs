@@ -219,7 +219,26 @@ impl Admin {
             if server_job.status.is_none_or(|status| status == to) {
                 continue;
             }
-            let tree = self.tree(&job)?;
+            if self.switch_server_of(address, &job, to).await? {
+                switched.push(job.to_string());
+            }
+        }
+        Ok(switched)
+    }
+
+    /// Whether the status was written; not if the job or the server has been removed meanwhile.
+    async fn switch_server_of(
+        &self,
+        address: &str,
+        job: &JobName,
+        to: ServerStatus,
+    ) -> Result<bool, AdminError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let snapshot = self.snapshot(job).await?;
+            let tree = &snapshot.tree;
+            if !snapshot.has(&tree.config()) || !snapshot.has(&tree.server(address)) {
+                return Ok(false);
+            }
             let set = Op::Set {
                 path: tree.server(address),
                 data: stored_data(to == ServerStatus::Enabled).into(),
@@ -228,16 +247,15 @@ impl Admin {
             let mut ops =
                 vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
             if to == ServerStatus::Enabled {
-                let snapshot = self.snapshot(&job).await?;
                 let enabled = Floor::of_job(self.clock.now());
                 ops.extend(snapshot.store_floor(&enabled).filter(|_| snapshot.is_disabled()));
             }
-            // Refused if the job or the server has been removed: then there is nothing to change.
+            // Refused if another console or an instance has stored the floor meanwhile.
             if was_committed(self.registry.multi(ops).await)? {
-                switched.push(job.to_string());
+                return Ok(true);
             }
         }
-        Ok(switched)
+        Err(too_many_conflicts(job))
     }
 }
 

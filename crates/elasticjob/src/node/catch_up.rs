@@ -12,13 +12,23 @@ use crate::{
     schedule::{Missed, Schedule},
 };
 
+/// Until when fires are caught up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CatchUpEnd {
+    /// When this instance joined: what no instance has started until then runs, if the policy says so. An instance that was there before may be dead, and
+    /// its session not ended yet.
+    pub(super) runs: Timestamp,
+    /// Since when there has been an instance: only what was due before is called missed while no instance was up.
+    pub(super) reports: Timestamp,
+}
+
 impl RunContext {
     /// Runs the fires that came due while no instance was up, until an instance was, as far as the job's catch-up policy allows, and reports the
     /// others as missed. Later ones are misfires.
     pub(super) async fn catch_up(
         &self,
         schedule: Schedule,
-        until: Timestamp,
+        until: CatchUpEnd,
         max_wait: Duration,
     ) -> RunResult {
         let last_due = self.claims.last_due().await;
@@ -28,6 +38,7 @@ impl RunContext {
         let Some(last) = last_due.values().flatten().min().copied() else {
             return RunResult::NothingToRun;
         };
+        let CatchUpEnd { runs: until, reports } = until;
         if last >= until {
             return RunResult::NothingToRun;
         }
@@ -42,8 +53,8 @@ impl RunContext {
                 schedule.fires_between(from, until).collect()
             }
         };
-        let until = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
-        let mut missed = schedule.missed(last, until, SignedDuration::MAX);
+        let before = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
+        let mut missed = schedule.missed(last, before.min(reports), SignedDuration::MAX);
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);

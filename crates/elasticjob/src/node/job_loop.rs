@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{
+    catch_up::CatchUpEnd,
     history_tap::HistoryTap,
     identity::Identity,
     job::NodeJob,
@@ -222,8 +223,8 @@ impl JobLoop {
         };
         let mut member = match joined {
             Ok(member) => member,
-            // It may have been carried out.
-            Err(JoinError::Registry { job, source }) if source.is_outage() => {
+            // Whatever the error is, the instance may have been created before it.
+            Err(JoinError::Registry { job, source }) => {
                 let _ = answer.send(Err(JoinError::Registry { job, source }));
                 return self.undo_join().await;
             }
@@ -321,7 +322,7 @@ impl JobLoop {
                     }
                     Some(MemberEvent::ShardLost(lost)) => self.node.history.record_lost(*lost),
                     Some(MemberEvent::ShardsUnreadable { due_at, problems }) => {
-                        self.report_unreadable(&job, due_at, problems);
+                        self.report_unreadable(&job, due_at, problems, &state.reported);
                     }
                     Some(MemberEvent::ShutDown) => {
                         self.drain(state).await;
@@ -392,7 +393,11 @@ impl JobLoop {
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
-                let until = state.attended_since.min(self.node.clock.now());
+                let now = self.node.clock.now();
+                let until = CatchUpEnd {
+                    runs: state.joined_at.min(now),
+                    reports: state.attended_since.min(now),
+                };
                 state.runs.spawn(async move { run.catch_up(schedule, until, max_wait).await })
             }
             WorkItem::Misfire(_) => {
@@ -447,11 +452,13 @@ impl JobLoop {
         job: &Job,
         due_at: Option<Timestamp>,
         problems: BTreeMap<u32, String>,
+        reported: &ReportedFires,
     ) {
         self.listeners.missed(&job.name, 1);
         if let Some(due_at) = due_at {
             let fire = Missed { first: due_at, last: due_at, count: 1 };
             self.node.history.record_missed(&job.name, fire, MissedReason::Unreadable);
+            reported.note(fire);
         }
         for (shard, problem) in problems {
             let failure = Failure::new(format!("shard {shard} did not run: {problem}"));

@@ -21,7 +21,10 @@ use crate::{
 pub(super) struct JobState {
     /// Fires due after this instant are compensated if they did not run.
     pub(super) since: Timestamp,
-    /// Since when there has been an instance: this one, or others that were there when it joined. Fires due until then are caught up.
+    /// When this instance joined first. Fires that no instance has started until then are caught up.
+    pub(super) joined_at: Timestamp,
+    /// Since when there has been an instance: this one, or others that were there when it joined. Fires due until then are
+    /// called missed while no instance was up.
     pub(super) attended_since: Timestamp,
     /// The fire that the timer reported last.
     pub(super) last_alarm: Timestamp,
@@ -54,6 +57,7 @@ impl JobState {
     pub(super) fn new(now: Timestamp, attended_since: Timestamp, busy: BusyShards) -> Self {
         Self {
             since: attended_since,
+            joined_at: now,
             attended_since,
             last_alarm: now,
             reported: ReportedFires::since(attended_since),
@@ -123,7 +127,9 @@ impl JobState {
                         self.pending.put_back(WorkItem::Trigger(rest));
                     }
                     // The ledger knows which shards have started it.
-                    (Some(item @ WorkItem::Fire(_)), Ok(_)) => self.pending.put_back(item),
+                    (Some(item @ (WorkItem::Fire(_) | WorkItem::OldMisfire(_))), Ok(_)) => {
+                        self.pending.put_back(item);
+                    }
                     _ => {}
                 }
             }

@@ -42,7 +42,6 @@ impl PendingWork {
     /// A fire is due during a run and is to run after it. It replaces an earlier one.
     pub(super) fn promise_misfire(&mut self, fire: Fire) {
         self.may_have_misfires = true;
-        self.of_old_schedule = None;
         self.promised = Some(fire);
     }
 

@@ -290,3 +290,18 @@ async fn unanswered_claim_of_a_vanished_shard_blocks_no_other_claim() {
 
     assert_eq!(ours.run(&fire(3)).await, [0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn foreign_node_below_a_misfire_mark_stops_only_its_shard() {
+    let cluster = Cluster::new().await;
+    let ours = cluster.join(1, job(2)).await;
+    assert_eq!(ours.run(&fire(1)).await, [0, 1]);
+    // A claim deletes the mark, which the registry refuses while it has a child.
+    let mark = cluster.tree.shard(0, ShardNode::Misfire);
+    cluster.write(&mark, "").await;
+    cluster.write(&mark.join("note").unwrap(), "").await;
+    cluster.settle().await;
+
+    assert_eq!(ours.run(&fire(2)).await, [1]);
+    assert!(ours.connection.refusals() < 20, "{} refusals", ours.connection.refusals());
+}

@@ -55,12 +55,14 @@ pub(super) struct Inner {
     /// The session of every instance that ever existed.
     sessions: BTreeMap<String, SessionId>,
     ended_sessions: BTreeSet<SessionId>,
+    /// When each instance of each job joined it last.
+    joined: BTreeMap<(String, String), Duration>,
     /// The flags (job, `necessary` or `processing`) that announce a resharding, with the session that an ephemeral one belongs to.
     resharding: BTreeMap<(String, String), Option<SessionId>>,
     /// Shards that Java instances are running.
     java_running: BTreeSet<ShardKey>,
     /// The registry's clock was wrong, so that fires may have been started early.
-    was_registry_clock_wrong: bool,
+    pub(super) was_registry_clock_wrong: bool,
     pub(super) requests: u64,
     pub(super) fire_gaps: Vec<FireGap>,
     pub(super) fire_reports: Vec<FiresMissed>,
@@ -103,6 +105,8 @@ pub(super) struct Execution {
     connection: Arc<Connection>,
     pub(super) started: Duration,
     pub(super) ended: Option<(Duration, &'static str)>,
+    /// When it finished, if it still had its lease then.
+    finished: Option<Duration>,
 }
 
 /// The policies of a job at the moment a shard starts.
@@ -185,7 +189,8 @@ impl Oracle {
             let path = op.path().as_str();
             let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
             match (parts.as_slice(), op) {
-                (["sim", _, "instances", id], Op::Create(_)) => {
+                (["sim", job, "instances", id], Op::Create(_)) => {
+                    inner.joined.insert(((*job).to_owned(), (*id).to_owned()), now);
                     inner.sessions.insert((*id).to_owned(), session);
                 }
                 (["sim", job, "leader", "sharding", flag], Op::Create(create)) => {
@@ -351,6 +356,7 @@ impl Oracle {
             connection: Arc::clone(connection),
             started: now,
             ended: None,
+            finished: None,
         };
         inner.executions.push(execution);
         let number = inner.executions.len() - 1;
@@ -447,6 +453,8 @@ impl Oracle {
             return;
         }
         execution.ended = Some((now, how));
+        let has_lease = execution.connection.has_valid_lease(execution.session);
+        execution.finished = (how == "finishes" && has_lease).then_some(now);
         let message = format!(
             "n{} {how} {}/{} {}",
             execution.node,
@@ -588,12 +596,15 @@ impl Inner {
             report("a Java instance is running it".into());
         }
         let undisturbed_since = self.undisturbed_since;
+        let joined_at = self.joined.get(&(key.0.clone(), shard.task.instance.to_string())).copied();
         let finished = self.executions.iter().rev().find_map(|other| {
-            let (ended, how) = other.ended?;
-            (other.key == key && other.run == shard.run && how == "finishes").then_some(ended)
+            other.finished.filter(|_| other.key == key && other.run == shard.run)
         });
         if let Some(ended) = finished.filter(|_| !policies.has_java)
             && shard.attempt.reason == RunReason::Failover
+            && now > ended + RELEASED_WITHIN
+            // The shards of a run whose listener does not return stay held.
+            && !self.was_stuck(&key.0, key.1, ended, now)
             && self.was_undisturbed(ended, ended + RELEASED_WITHIN)
         {
             report(format!("it finished {} ms ago", (now - ended).as_millis()));
@@ -633,9 +644,10 @@ impl Inner {
         if is_regular && is_lease_valid && record.is_resharding {
             report("it was claimed during a resharding that is not over".into());
         }
-        // An instance that connected after Java ran the shard cannot know about that.
-        let could_know =
-            record.java_started_at.is_none_or(|then| connection.connected_since() < then);
+        // An instance that connected, or joined the job, after Java ran the shard cannot know about that.
+        let could_know = record.java_started_at.is_none_or(|then| {
+            connection.connected_since() < then && joined_at.is_some_and(|at| at < then)
+        });
         if shard.attempt.reason == RunReason::Failover && record.lost_at.is_none() && could_know {
             report("failover, but no instance died while running it".into());
         }

@@ -220,6 +220,12 @@ impl Leadership {
                 self.moves_later = planned.deferred;
             }
             Err(error) if error.is_refusal() => {
+                // The next plan leaves out a shard whose owner may not be changed.
+                if let Error::Operation { cause, .. } = &error
+                    && let Error::NotAuthorised { path } = &**cause
+                {
+                    mirror.record_denied(path);
+                }
                 self.note_refusal(mirror, &error);
                 self.unblock(mirror).await?;
             }
@@ -393,6 +399,7 @@ async fn write_assignment(mirror: &Mirror, conditions: &[Op], changes: &[Op]) ->
 /// Whether the registry refuses to delete a shard for a reason of that shard: not because a condition failed, nor because of the connection.
 fn is_lasting(error: &Error, conditions: usize) -> bool {
     match error {
+        error if error.is_temporary() => false,
         Error::Operation { index, .. } => *index >= conditions,
         Error::SessionExpired | Error::Closed => false,
         error => !error.is_outage(),

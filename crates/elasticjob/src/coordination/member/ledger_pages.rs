@@ -128,7 +128,7 @@ impl LedgerPages {
         let error = if let Error::Operation { cause, .. } = error { cause } else { error };
         let hint = error.hint().unwrap_or_default();
         if self.unreadable.insert(shard, format!("{error} ({hint})")).is_none() {
-            tracing::error!(%job, shard, %error, %hint, "node of the shard belongs to another user, the shard does not run");
+            tracing::error!(%job, shard, %error, %hint, "registry refuses to change the shard, the shard does not run");
         }
     }
 

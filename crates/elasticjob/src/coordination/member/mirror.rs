@@ -271,6 +271,11 @@ impl Mirror {
     }
 
     /// See [`LedgerPages::deny`].
+    /// This node may not be changed: what depends on it is left alone until the next look.
+    pub(super) fn record_denied(&mut self, path: &Path) {
+        self.view.record_denied(path);
+    }
+
     pub(super) fn deny_page(&mut self, shard: u32, error: &Error) {
         self.pages.deny(&self.job.name, shard, error);
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{assignment::Assignment, mirror::Mirror};
 use crate::{
     coordination::server_status::{StoredStatus, stored_data},
-    job::server_of,
+    job::{InstanceId, server_of},
     registry::{Create, Error, ExpectedVersion, Op, Version},
 };
 
@@ -27,7 +27,9 @@ impl ServerRepair {
         let Assignment { view, own_id, .. } = assignment;
         let mut ours = BTreeSet::from([own_id.server()]);
         if assignment.is_leader() == Some(true) {
-            ours.extend(view.instances.keys().map(|id| server_of(id)));
+            // A node that another program put there is no instance.
+            let instances = view.instances.keys().filter(|id| id.parse::<InstanceId>().is_ok());
+            ours.extend(instances.map(|id| server_of(id)));
         }
         let broken = ours.into_iter().filter_map(|address| match view.servers.get(address) {
             None => Some((address.to_owned(), None)),
@@ -60,6 +62,7 @@ impl ServerRepair {
                     tracing::warn!(%job, address, status = data, "server had no status, repaired");
                     self.refused.remove(&address);
                 }
+                Err(error) if error.is_temporary() => return Err(error),
                 // Another instance was faster.
                 Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
                 // Another program was faster, or we may not write here, or the job is being removed. In the first case the server is tried again if

@@ -64,6 +64,9 @@ enum Progress {
     Wait(ClaimError),
 }
 
+/// How often a shard may be refused in one claim: other instances may be faster a few times.
+const MAX_REFUSALS: u32 = 8;
+
 /// The shards of a request, as far as they are ours.
 #[derive(Default)]
 struct Choice {
@@ -81,6 +84,8 @@ struct Choice {
     is_busy: bool,
     /// Shards whose ledger page cannot be read: they cannot be claimed, and waiting does not help.
     unreadable: BTreeSet<u32>,
+    /// How often each shard was refused in this claim.
+    refusals: BTreeMap<u32, u32>,
 }
 
 impl Choice {
@@ -152,7 +157,13 @@ impl ShardClaims {
                     claimed.remaining.append(&mut choice.unavailable);
                 }
                 let scope = &request.scope;
-                let expected = mirror.assignment().expected_shards(|shard| scope.selects(shard));
+                let was_due = |shard| {
+                    !request.fire.run.is_scheduled()
+                        || self.missed.should_have_run(shard, request.fire.due_at)
+                };
+                let expected = mirror
+                    .assignment()
+                    .expected_shards(|shard| scope.selects(shard) && was_due(shard));
                 claimed.expected = Some(expected);
                 self.confirm(mirror, claimed).await?
             }
@@ -310,7 +321,18 @@ impl ShardClaims {
                 }
                 Err(error) => error,
             };
-            match steps.refusal(&error) {
+            let refusal = steps.refusal(&error);
+            let refused = steps.refused_shard(&error).filter(|_| refusal.is_some());
+            if let Some(shard) = refused
+                && choice.is_refused_too_often(shard)
+            {
+                // For example by a node that another program put below one that a claim deletes. It must not hold up the other shards.
+                mirror.deny_page(shard, &error);
+                choice.drop_candidates(&BTreeSet::from([shard]));
+                choice.unreadable.insert(shard);
+                continue;
+            }
+            match refusal {
                 Some(Refusal::Precondition) => {
                     mirror.refresh().await?;
                     return Ok(choice.wait());
@@ -486,6 +508,13 @@ impl Choice {
             |shard: &u32| mirror.shard(*shard).is_some_and(|view| view.running.is_some());
         let seen = self.candidates.iter().map(|candidate| candidate.shard).filter(is_running);
         seen.chain([refused]).collect()
+    }
+
+    /// Notes a refusal. Whether the shard will probably always be refused.
+    fn is_refused_too_often(&mut self, shard: u32) -> bool {
+        let count = self.refusals.entry(shard).or_default();
+        *count += 1;
+        *count > MAX_REFUSALS
     }
 
     fn drop_candidates(&mut self, shards: &BTreeSet<u32>) {

@@ -78,6 +78,7 @@ async fn mark_misfire(mirror: &Mirror, shard: u32, while_there: ShardNode) -> Re
         Ok(_) => Ok(true),
         // Another user's node: it is there, and stays.
         Err(error) if error.is_denial() => Ok(true),
+        Err(error) if error.is_temporary() => Err(error),
         Err(Error::Operation { index, .. }) => {
             let is_already_marked = index > 0;
             Ok(is_already_marked)
@@ -131,6 +132,7 @@ pub(super) async fn mark_for_newcomers(
         let mark = mirror.tree().shard(shard, ShardNode::Misfire);
         ops.push(Op::Create(Create::persistent(&mark, "")));
         match mirror.write(ops).await {
+            Err(error) if error.is_temporary() => return Err(error),
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
         }

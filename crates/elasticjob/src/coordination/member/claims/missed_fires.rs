@@ -14,10 +14,10 @@ use crate::{
     coordination::{
         floor::Floor,
         member::{assignment::has_java_members, join::is_race, mirror::Mirror},
-        sharding::available_instances,
+        server_status::StoredStatus,
         view::View,
     },
-    job::Job,
+    job::{Job, server_of},
     registry::{Error, ExpectedVersion, Op},
     schedule::{Schedule, Zone},
 };
@@ -72,8 +72,8 @@ impl MissedFires {
         let total = job.shards.get();
         changed.shards.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
-        if let Some(candidates) = available_instances(view) {
-            let is_open = !job.disabled && !candidates.is_empty();
+        if let Some(is_closed) = all_servers_disabled(view) {
+            let is_open = !job.disabled && !is_closed;
             if is_open && !self.is_open {
                 changed.job = Some(now);
             }
@@ -106,7 +106,7 @@ impl MissedFires {
 
     /// Since when missed fires of this shard are known.
     pub(super) fn since(&self, shard: u32) -> Option<Timestamp> {
-        self.floor.since(shard).max(self.floor.java)
+        self.floor.since(shard).max(self.floor.java).max(self.floor.schedule)
     }
 
     /// Stores since when the job and its shards are enabled, so that an instance that starts later knows it.
@@ -120,6 +120,10 @@ impl MissedFires {
                 if error.is_outage() || matches!(error, Error::SessionExpired | Error::Closed) =>
             {
                 return Err(error);
+            }
+            // Throttled, or a quota is used up: tried again with the next change.
+            Err(error) if error.is_temporary() => {
+                tracing::warn!(job = %mirror.job().name, %error, "since when the job is enabled is not stored yet");
             }
             // It would be refused again, and a missing floor prevents no run.
             Err(error) => {
@@ -173,6 +177,20 @@ impl MissedFires {
     pub(super) fn settle_leftover(&mut self, shard: u32) {
         self.leftover_marks.remove(&shard);
     }
+}
+
+/// Whether every server with an instance is disabled, so that no fire is to run; `None` if a status is unread or there is no instance. A server without a
+/// node, or with an empty status, is not disabled: it is about to be repaired.
+fn all_servers_disabled(view: &View) -> Option<bool> {
+    let mut are_disabled = None;
+    for id in view.instances.keys() {
+        let is_disabled = match view.servers.get(server_of(id)) {
+            None => false,
+            Some(status) => StoredStatus::of(status)? == StoredStatus::Disabled,
+        };
+        are_disabled = Some(are_disabled.unwrap_or(true) && is_disabled);
+    }
+    are_disabled
 }
 
 #[cfg(test)]
