@@ -58,7 +58,7 @@ use crate::{
 
 /// How long a fire waits at most for a sharding in progress.
 const MAX_SHARDING_WAIT: Duration = Duration::from_secs(30);
-/// How long cancelled runs may take to end before that is reported: longer than a handler that does not heed its cancellation is let run.
+/// How long cancelled runs may take to end before that is reported: longer than a handler that ignores its cancellation may run on.
 const STUCK_AFTER: Duration = Duration::from_secs(15);
 /// How long to wait before a retry after an outage.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -607,7 +607,7 @@ impl Inner {
             && !self.was_stuck(&key.0, key.1, ended, now)
             && self.was_undisturbed(ended, ended + RELEASED_WITHIN)
         {
-            report(format!("it finished {} ms ago", (now - ended).as_millis()));
+            report(format!("it finished {} ms ago", now.saturating_sub(ended).as_millis()));
         }
         // No instance takes over what its own process still runs.
         let was_stuck = self.was_stuck(&key.0, key.1, now.saturating_sub(FAILOVER_WITHIN), now);

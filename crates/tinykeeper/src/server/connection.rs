@@ -313,7 +313,7 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();
         let (reader, writer) = socket.into_split();
-        let (core, mut received) = mpsc::channel(16);
+        let (core, mut inbound) = mpsc::channel(16);
         let budget = RequestBudget::new();
         let used_up = budget.try_acquire(usize::MAX).expect("the budget is unused");
         let config = Config { min_session_timeout: Duration::from_millis(30), ..Config::default() };
@@ -327,7 +327,7 @@ mod tests {
         let pings = async {
             for _ in 0..3 {
                 client.write_all(b"ping").await.unwrap();
-                let Some(Inbound::Requests { requests, permit: None, .. }) = received.recv().await
+                let Some(Inbound::Requests { requests, permit: None, .. }) = inbound.recv().await
                 else {
                     panic!("a ping is told to the core");
                 };
