@@ -90,8 +90,10 @@ impl RunContext {
         let reason = scope.reason();
         // Nothing else compensates a trigger or a catch-up fire. A misfire is compensated by its owner, and that is us, also if another instance still
         // holds the shard without showing that in the tree: the end of that run is written to the ledger, which is not watched.
-        let is_retried = matches!(reason, RunReason::Trigger | RunReason::CatchUp)
-            || self.job.misfire == Misfire::RunOnce;
+        let is_forgotten = reason == RunReason::Schedule && self.flaws.has(Flaw::ForgetMissedFires);
+        let is_retried = !is_forgotten
+            && (matches!(reason, RunReason::Trigger | RunReason::CatchUp)
+                || self.job.misfire == Misfire::RunOnce);
         let is_whole = !matches!(scope, ClaimScope::Triggered(ShardSelection::Only(_)));
         let cancel = self.cancel.child();
         let request = ClaimRequest { fire: fire.clone(), scope, max_wait, cancel };
@@ -109,7 +111,7 @@ impl RunContext {
                 }
                 RunResult::NothingToRun
             }
-            Err(ClaimError::Registry(error)) if error.is_temporary() => {
+            Err(ClaimError::Registry(error)) if error.is_temporary() && !is_forgotten => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire postponed");
                 RunResult::Postponed
             }
