@@ -82,11 +82,11 @@ pub(crate) async fn disable(
 pub(crate) async fn trigger(
     access: &Authorized<Operator>,
     job: &JobName,
-    ask: TriggerRequest,
+    trigger: TriggerRequest,
     request: Value,
 ) -> Result<TriggerResponse, Problem> {
-    let ask = TriggerRequest { by: Some(access.caller.username.clone()), ..ask };
-    let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, ask).await;
+    let trigger = TriggerRequest { by: Some(access.caller.username.clone()), ..trigger };
+    let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, trigger).await;
     access.change("job.trigger", ChangeTarget::Job(job), request, work).await
 }
 

@@ -94,7 +94,7 @@ struct LastHours {
 struct ActivityTotals {
     shard_count: u64,
     running_count: usize,
-    waiting_for_failover_count: usize,
+    awaiting_failover_count: usize,
     misfired_count: usize,
     disabled_shard_count: usize,
     /// Number of jobs whose configuration cannot be read.
@@ -125,8 +125,8 @@ struct Incident {
 enum IncidentKind {
     /// The configuration cannot be read.
     Unreadable,
-    /// Shards wait for failover.
-    WaitingForFailover,
+    /// Shards await failover.
+    AwaitingFailover,
     /// The job has no instance.
     Crashed,
     /// Shards are assigned to an instance that is gone.
@@ -274,7 +274,7 @@ impl ActivityTotals {
         self.unreadable_count += usize::from(summary.problem.is_some());
         if let Some(activity) = view.activity {
             self.running_count += activity.running.len();
-            self.waiting_for_failover_count += activity.waiting.len();
+            self.awaiting_failover_count += activity.waiting.len();
             self.misfired_count += activity.misfired.len();
             self.disabled_shard_count += activity.disabled.len();
         }
@@ -287,7 +287,7 @@ fn incident(view: &JobView<'_>, now: Timestamp, zone: &Zone) -> Option<Incident>
     let (kind, message) = if let Some(problem) = &summary.problem {
         (IncidentKind::Unreadable, problem.clone())
     } else if activity.is_some_and(|activity| !activity.waiting.is_empty()) {
-        (IncidentKind::WaitingForFailover, "shards wait for failover".to_owned())
+        (IncidentKind::AwaitingFailover, "shards await failover".to_owned())
     } else if summary.status == JobStatus::Crashed {
         (IncidentKind::Crashed, "the job has no instance".to_owned())
     } else if summary.status == JobStatus::ShardingFlag {

@@ -63,8 +63,8 @@ pub(crate) struct JobRow {
     pub(crate) failover: bool,
     /// Number of running shards.
     pub(crate) running_count: usize,
-    /// Number of shards that wait for failover.
-    pub(crate) waiting_for_failover_count: usize,
+    /// Number of shards that await failover.
+    pub(crate) awaiting_failover_count: usize,
     /// Number of shards with a misfire.
     pub(crate) misfired_count: usize,
     /// Number of disabled shards.
@@ -82,7 +82,7 @@ impl JobRow {
             disabled: job.is_some_and(|job| job.disabled),
             failover: job.is_some_and(|job| job.failover == Failover::TakeOver),
             running_count: count(|activity| activity.running.len()),
-            waiting_for_failover_count: count(|activity| activity.waiting.len()),
+            awaiting_failover_count: count(|activity| activity.waiting.len()),
             misfired_count: count(|activity| activity.misfired.len()),
             disabled_shard_count: count(|activity| activity.disabled.len()),
         }

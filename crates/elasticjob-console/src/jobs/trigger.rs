@@ -77,7 +77,7 @@ async fn trigger(
             format!("a parameter has at most {MAX_PARAMETER_BYTES} bytes"),
         ));
     }
-    let mut ask = TriggerRequest {
+    let mut trigger = TriggerRequest {
         at,
         shards: selection(body.shards)?,
         parameter: body.parameter,
@@ -90,8 +90,8 @@ async fn trigger(
     }
     let key = key
         .map(|key| [&access.caller.username, &access.registry.name, job.as_str(), key].join("\n"));
-    ask.run = key.as_ref().map(|key| run_id_of_key(key, &fingerprint));
-    let work = actions::trigger(&access, &job, ask, request);
+    trigger.run = key.as_ref().map(|key| run_id_of_key(key, &fingerprint));
+    let work = actions::trigger(&access, &job, trigger, request);
     let Some(key) = key else { return Ok(Json(work.await?)) };
     let response =
         access.app.idempotency_keys.entry(key, &fingerprint, access.app.clock.monotonic())?;

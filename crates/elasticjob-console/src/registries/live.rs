@@ -184,7 +184,7 @@ impl EventStream {
                     &json!({
                         "jobName": name,
                         "runningItems": activity.running.keys().collect::<Vec<_>>(),
-                        "waitingForFailoverItems": activity.waiting,
+                        "awaitingFailoverItems": activity.waiting,
                     }),
                 ))
             }

@@ -1,9 +1,10 @@
 //! The floor of a job: since when the ledger shows which fires were missed.
 //!
-//! Fires that were due before the job or the shard was enabled were not to run, so they are neither caught up nor reported as missed. Fires of a
-//! schedule were never due before it was stored, and what Java ran is in no ledger page. An instance that starts later cannot see any of that from the
-//! tree, so the instance or administrator that sees or does it stores it, in one node beside the pages. It is no key of the pages: a page that is claimed
-//! may only be written by its holder.
+//! Fires due before the job or shard was enabled, or before the schedule was stored, must not run: they are neither
+//! caught up nor reported as missed. Java writes no ledger pages, so which fires ran in the time of a Java instance is
+//! unknown. An instance that starts later sees none of this in the tree. So the instance or admin command that makes or
+//! sees such a change records its time in one node beside the pages. It is not part of a page, because only the holder
+//! may write a claimed page.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +19,7 @@ const VERSION: u64 = 1;
 
 const KEYS: [&str; 5] = ["java", "job", "schedule", "shards", "v"];
 
-/// Every instance sees a change a moment later than another one, and stores it only if no other has.
+/// Instances see the same change at slightly different times. Within this time only the first one stores it.
 const SAME_CHANGE: Duration = Duration::from_secs(5);
 
 /// Since when the ledger shows which fires of a job were missed.

@@ -15,16 +15,17 @@ use crate::{
 /// Until when fires are caught up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CatchUpEnd {
-    /// When this instance joined: what no instance has started until then runs, if the policy says so. An instance that was there before may be dead, and
-    /// its session not ended yet.
-    pub(super) runs: Timestamp,
-    /// Since when there has been an instance: only what was due before is called missed while no instance was up.
-    pub(super) reports: Timestamp,
+    /// When this instance joined. Fires due up to then run if the policy allows it and no instance has started them:
+    /// an earlier instance may be dead although its session has not ended.
+    pub(super) run_until: Timestamp,
+    /// When the first of the present instances joined. Only fires due before are reported as missed while no instance
+    /// was up.
+    pub(super) report_until: Timestamp,
 }
 
 impl RunContext {
-    /// Runs the fires that came due while no instance was up, until an instance was, as far as the job's catch-up policy allows, and reports the
-    /// others as missed. Later ones are misfires.
+    /// Runs the fires due while no instance was up, as far as the catch-up policy allows, and reports the rest as
+    /// missed. Later fires are handled as misfires.
     pub(super) async fn catch_up(
         &self,
         schedule: Schedule,
@@ -38,7 +39,7 @@ impl RunContext {
         let Some(last) = last_due.values().flatten().min().copied() else {
             return RunResult::NothingToRun;
         };
-        let CatchUpEnd { runs: until, reports } = until;
+        let CatchUpEnd { run_until: until, report_until } = until;
         if last >= until {
             return RunResult::NothingToRun;
         }
@@ -54,7 +55,7 @@ impl RunContext {
             }
         };
         let before = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
-        let mut missed = schedule.missed(last, before.min(reports), SignedDuration::MAX);
+        let mut missed = schedule.missed(last, before.min(report_until), SignedDuration::MAX);
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);

@@ -24,14 +24,14 @@ pub(super) async fn run(
     let mut is_reported = false;
     loop {
         clock.sleep_until(clock.monotonic() + INTERVAL).await;
-        if clock.is_on_its_own()
+        if clock.is_free_running()
             && let Err(error) = read_time(&*registry, &identity, &*randomness).await
         {
             tracing::debug!(%error, "reading the registry's time failed");
             continue;
         }
         let skew_ms = clock.skew().map_or(0, |skew| skew.as_millis());
-        match (clock.is_on_its_own(), is_reported) {
+        match (clock.is_free_running(), is_reported) {
             (true, false) => {
                 tracing::error!(
                     skew_ms,
@@ -42,7 +42,7 @@ pub(super) async fn run(
             (false, true) => tracing::info!(skew_ms, "clock agrees with the registry's again"),
             _ => {}
         }
-        is_reported = clock.is_on_its_own();
+        is_reported = clock.is_free_running();
     }
 }
 

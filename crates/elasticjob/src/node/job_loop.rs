@@ -236,8 +236,8 @@ impl JobLoop {
         };
         let _ = answer.send(Ok(()));
         let now = self.node.clock.now();
-        let attended_since = member.attended_since().map_or(now, |since| since.min(now));
-        let mut state = JobState::new(now, attended_since, self.busy.clone());
+        let first_joined_at = member.first_joined_at().map_or(now, |since| since.min(now));
+        let mut state = JobState::new(now, first_joined_at, self.busy.clone());
         loop {
             let end = self.run_session(member, &mut state).await;
             self.ready.send_replace(false);
@@ -293,7 +293,7 @@ impl JobLoop {
                     self.leave(member).await;
                     return SessionEnd::Stopped;
                 }
-                news = member.next_event() => match news {
+                event = member.next_event() => match event {
                     Some(MemberEvent::Configured(changed)) => {
                         if changed.schedule(&self.node.zone) != job.schedule(&self.node.zone) {
                             alarm = self.alarm(&changed);
@@ -395,8 +395,8 @@ impl JobLoop {
                 let schedule = schedule?;
                 let now = self.node.clock.now();
                 let until = CatchUpEnd {
-                    runs: state.joined_at.min(now),
-                    reports: state.attended_since.min(now),
+                    run_until: state.joined_at.min(now),
+                    report_until: state.first_joined_at.min(now),
                 };
                 state.runs.spawn(async move { run.catch_up(schedule, until, max_wait).await })
             }

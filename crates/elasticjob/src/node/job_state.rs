@@ -23,9 +23,9 @@ pub(super) struct JobState {
     pub(super) since: Timestamp,
     /// When this instance joined first. Fires that no instance has started until then are caught up.
     pub(super) joined_at: Timestamp,
-    /// Since when there has been an instance: this one, or others that were there when it joined. Fires due until then are
-    /// called missed while no instance was up.
-    pub(super) attended_since: Timestamp,
+    /// When the first of the present instances joined: this one, or one that was there before. Fires due until then
+    /// are reported as missed while no instance was up.
+    pub(super) first_joined_at: Timestamp,
     /// The fire that the timer reported last.
     pub(super) last_alarm: Timestamp,
     pub(super) reported: ReportedFires,
@@ -54,13 +54,13 @@ pub(super) enum Postponed {
 }
 
 impl JobState {
-    pub(super) fn new(now: Timestamp, attended_since: Timestamp, busy: BusyShards) -> Self {
+    pub(super) fn new(now: Timestamp, first_joined_at: Timestamp, busy: BusyShards) -> Self {
         Self {
-            since: attended_since,
+            since: first_joined_at,
             joined_at: now,
-            attended_since,
+            first_joined_at,
             last_alarm: now,
-            reported: ReportedFires::since(attended_since),
+            reported: ReportedFires::since(first_joined_at),
             is_caught_up: false,
             busy,
             pending: PendingWork::default(),

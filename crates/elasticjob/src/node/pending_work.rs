@@ -108,7 +108,7 @@ mod tests {
     use crate::job::RunId;
 
     #[test]
-    fn a_due_fire_comes_before_triggers_and_no_trigger_is_lost() {
+    fn due_fire_comes_before_triggers_and_no_trigger_is_lost() {
         let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
         let identified =
             TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() };

@@ -9,17 +9,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::schedule::{Missed, Schedule};
 
-/// More reports than this are not remembered: what is older than the last forgotten one counts as reported.
+/// Maximum number of remembered reports. When one is dropped, all fires up to its last one count as reported.
 const MAX_REPORTS: usize = 200;
 
 /// The fires that a job loop has reported. Each report is about the shards that the instance owned then: a shard that it is assigned later may lack
-/// other fires. Clones are the same.
+/// other fires. Clones share their state.
 #[derive(Debug, Clone)]
 pub(super) struct ReportedFires(Arc<Mutex<Reports>>);
 
 #[derive(Debug)]
 struct Reports {
-    /// Earlier fires are the business of catch-up, or of a schedule that applied before.
+    /// Fires before this instant belong to catch-up or to an earlier schedule.
     since: Timestamp,
     /// First and last fire of each report.
     ranges: VecDeque<(Timestamp, Timestamp)>,

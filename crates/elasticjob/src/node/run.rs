@@ -145,7 +145,7 @@ impl RunContext {
     }
 
     /// Reports the fires that this run answers together with its own: they came due while this process did not run, the registry did not answer,
-    /// shards were being assigned, or an earlier run was going. What no instance saw is the business of catch-up.
+    /// shards were being assigned, or an earlier run was going. Fires that no instance saw belong to catch-up.
     fn report_coalesced(&self, claimed: &ShardClaim) {
         let since = claimed.shards.iter().filter_map(|shard| shard.answers_since).min();
         let (Some(schedule), Some(since)) = (&self.schedule, since) else { return };

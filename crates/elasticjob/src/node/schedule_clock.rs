@@ -81,7 +81,7 @@ impl ScheduleClock {
     }
 
     /// Whether schedule time runs on without the wall clock.
-    pub(super) fn is_on_its_own(&self) -> bool {
+    pub(super) fn is_free_running(&self) -> bool {
         self.skew().is_some_and(|skew| !agree(skew))
     }
 
@@ -111,7 +111,7 @@ impl Clock for ScheduleClock {
             if left.is_zero() {
                 return;
             }
-            if self.is_on_its_own() {
+            if self.is_free_running() {
                 let check_at = self.wall.monotonic() + left.min(CHECK_INTERVAL);
                 self.wall.sleep_until(check_at).await;
             } else {

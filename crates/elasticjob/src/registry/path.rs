@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn join_parent_and_below_follow_the_tree() {
+    fn join_parent_and_relative_to_follow_the_tree() {
         assert_eq!(path("/a").join("b/c").unwrap(), path("/a/b/c"));
         assert_eq!(Path::root().join("a").unwrap(), path("/a"));
         assert_eq!(path("/a/b").parent(), Some(path("/a")));

@@ -123,8 +123,8 @@ impl Default for CancelToken {
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason() {
-            Some(reason) => write!(f, "Cancel({reason:?})"),
-            None => f.write_str("Cancel(no)"),
+            Some(reason) => write!(f, "CancelToken({reason:?})"),
+            None => f.write_str("CancelToken(not cancelled)"),
         }
     }
 }

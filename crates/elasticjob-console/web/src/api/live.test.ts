@@ -56,11 +56,11 @@ test("a shards event updates the counts of its job only", () => {
   const before = page(row("a"), row("b", "OK", 1));
   client.setQueryData(key, before);
 
-  emit("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
+  emit("shards", { jobName: "a", runningItems: [0, 2], awaitingFailoverItems: [1] });
   vi.advanceTimersByTime(300);
 
   const after = client.getQueryData<JobsPage>(key);
-  expect(after?.items[0]).toMatchObject({ runningCount: 2, waitingForFailoverCount: 1 });
+  expect(after?.items[0]).toMatchObject({ runningCount: 2, awaitingFailoverCount: 1 });
   expect(after?.items[1]).toBe(before.items[1]);
   end();
 });
@@ -68,7 +68,7 @@ test("a shards event updates the counts of its job only", () => {
 test("shards events refetch the list at a limited rate", () => {
   const { emit, refetched, end } = startSubscription();
   for (let tick = 0; tick < 100; tick += 1) {
-    emit("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
+    emit("shards", { jobName: "a", runningItems: [tick], awaitingFailoverItems: [] });
     vi.advanceTimersByTime(100);
   }
 

@@ -20,7 +20,7 @@ const RATES_INTERVAL = 30_000;
 interface ShardActivity {
   jobName: string;
   runningItems: number[];
-  waitingForFailoverItems: number[];
+  awaitingFailoverItems: number[];
 }
 
 /** Keeps the cached data of a registry up to date with the server's events. */
@@ -217,7 +217,7 @@ export function mergeActivity(
     return {
       ...row,
       runningCount: activity.runningItems.length,
-      waitingForFailoverCount: activity.waitingForFailoverItems.length,
+      awaitingFailoverCount: activity.awaitingFailoverItems.length,
     };
   });
   return { ...page, items };

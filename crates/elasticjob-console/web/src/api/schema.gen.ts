@@ -15,13 +15,13 @@ export interface components {
             roles?: components["schemas"]["BTreeMap"] | null;
         };
         ActivityTotals: {
+            awaitingFailoverCount: number;
             disabledShardCount: number;
             misfiredCount: number;
             runningCount: number;
             /** Format: int64 */
             shardCount: number;
             unreadableCount: number;
-            waitingForFailoverCount: number;
         };
         ApplyResult: {
             isChanged: boolean;
@@ -331,7 +331,7 @@ export interface components {
             message: string;
         };
         /** @enum {string} */
-        IncidentKind: "unreadable" | "waitingForFailover" | "crashed" | "ownerGone" | "shardingFlag" | "stuck" | "missed" | "drift" | "misfired";
+        IncidentKind: "unreadable" | "awaitingFailover" | "crashed" | "ownerGone" | "shardingFlag" | "stuck" | "missed" | "drift" | "misfired";
         Instance: {
             instanceId: string;
             labels: {
@@ -397,6 +397,7 @@ export interface components {
             lastRuns: components["schemas"]["RecentRun"][];
         };
         JobRow: components["schemas"]["JobSummary"] & {
+            awaitingFailoverCount: number;
             disabled: boolean;
             disabledShardCount: number;
             failover: boolean;
@@ -404,7 +405,6 @@ export interface components {
             misfiredCount: number;
             runningCount: number;
             timeZone: string | null;
-            waitingForFailoverCount: number;
         };
         JobShutdown: {
             instances: string[];

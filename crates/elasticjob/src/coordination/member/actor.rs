@@ -129,13 +129,13 @@ impl Actor {
                 biased;
                 state = self.states.next() => match state {
                     Some(SessionState::Lost(_) | SessionState::Renewed { .. }) | None => {
-                        self.mirror.context().tell(MemberEvent::SessionLost);
+                        self.mirror.context().send(MemberEvent::SessionLost);
                         return;
                     }
                     Some(SessionState::Suspended(_)) => {
                         self.is_connected = false;
                         self.announcements.disconnected();
-                        self.mirror.context().tell(MemberEvent::Disconnected);
+                        self.mirror.context().send(MemberEvent::Disconnected);
                     }
                     Some(SessionState::Connected(_)) => self.is_connected = true,
                 },
@@ -232,7 +232,7 @@ impl Actor {
             && !self.leadership.duties(&self.mirror.assignment(), self.mirror.now()).is_empty()
     }
 
-    /// Does what there is to do, until there is nothing more or it has to wait; `false` if there may be more.
+    /// Runs the components until none has work left or one has to wait; `false` if there may be more work.
     async fn pass(&mut self) -> Result<bool, Error> {
         for _ in 0..ROUNDS {
             self.mirror.refresh().await?;
@@ -317,8 +317,8 @@ impl Actor {
     fn handle_triggers(&mut self) {
         for trigger in self.triggers.taken() {
             match trigger {
-                InstanceRequest::Run(ask) => {
-                    self.mirror.context().tell(MemberEvent::Triggered(Box::new(ask)));
+                InstanceRequest::Run(request) => {
+                    self.mirror.context().send(MemberEvent::Triggered(Box::new(request)));
                 }
                 InstanceRequest::Cancel(shards) => self.claims.cancel(&shards),
             }
@@ -356,7 +356,7 @@ impl Actor {
                 if let Err(error) = self.mirror.refresh().await {
                     tracing::debug!(job = %self.mirror.job().name, %error, "refresh after a takeover failed");
                 }
-                self.mirror.context().tell(MemberEvent::TakenOver(Box::new(claimed)));
+                self.mirror.context().send(MemberEvent::TakenOver(Box::new(claimed)));
             }
             TakeoverResult::Failed(error, candidates) => {
                 if error.is_refusal() {
@@ -406,8 +406,8 @@ impl Actor {
             own_shards.assigned = assignment.assigned();
             own_shards.misfired = self.claims.misfired(&assignment);
         }
-        for news in self.announcements.update(own_shards) {
-            self.mirror.context().tell(news);
+        for event in self.announcements.update(own_shards) {
+            self.mirror.context().send(event);
         }
     }
 
@@ -421,7 +421,7 @@ impl Actor {
             return Ok(());
         }
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            self.mirror.context().tell(MemberEvent::ShutDown);
+            self.mirror.context().send(MemberEvent::ShutDown);
         }
         self.claims.refuse_waiting(|| ClaimError::Left);
         self.leadership.step_down(&mut self.mirror).await

@@ -23,23 +23,23 @@ pub(super) struct Announcements {
 
 impl Announcements {
     pub(super) fn update(&mut self, own_shards: OwnShards) -> Vec<MemberEvent> {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         let told = &mut self.told;
         if own_shards.is_ready {
             // An assignment that is committed at once looks settled before and after. A fire that was due while a new shard of ours
             // belonged to another instance may not have run.
             if !told.is_ready || !own_shards.assigned.is_subset(&told.assigned) {
-                news.push(MemberEvent::Ready);
+                events.push(MemberEvent::Ready);
             }
             told.assigned = own_shards.assigned;
         }
         told.is_ready = own_shards.is_ready;
         let misfired = if own_shards.is_ready { own_shards.misfired } else { BTreeSet::new() };
         if !misfired.is_subset(&told.misfired) {
-            news.push(MemberEvent::Misfired);
+            events.push(MemberEvent::Misfired);
         }
         told.misfired = misfired;
-        news
+        events
     }
 
     pub(super) fn disconnected(&mut self) {

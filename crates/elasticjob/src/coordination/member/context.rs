@@ -23,12 +23,12 @@ pub(super) struct Context {
     pub(super) session: Session,
     pub(super) tree: JobTree,
     pub(super) busy: BusyShards,
-    pub(super) news: queue::UnboundedSender<MemberEvent>,
+    pub(super) events: queue::UnboundedSender<MemberEvent>,
 }
 
 impl Context {
-    /// Tells the owner of the member; an owner that no longer listens misses nothing that matters.
-    pub(super) fn tell(&self, news: MemberEvent) {
-        let _ = self.news.unbounded_send(news);
+    /// Sends an event to the owner of the member. An owner that has stopped listening needs none.
+    pub(super) fn send(&self, event: MemberEvent) {
+        let _ = self.events.unbounded_send(event);
     }
 }

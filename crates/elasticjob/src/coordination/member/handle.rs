@@ -222,10 +222,10 @@ pub struct MemberResources {
 /// One instance in one job.
 pub struct Member {
     claims: ClaimHandle,
-    news: queue::UnboundedReceiver<MemberEvent>,
+    events: queue::UnboundedReceiver<MemberEvent>,
     id: InstanceId,
     job: Arc<Job>,
-    attended_since: Option<Timestamp>,
+    first_joined_at: Option<Timestamp>,
     drift: Vec<Difference>,
     // Dropping them ends the actor.
     _tasks: Tasks,
@@ -243,11 +243,11 @@ impl Member {
     /// Joins the job. When this returns, the instance exists; elections and assignments happen by themselves.
     pub async fn join(resources: MemberResources, joining: JoinRequest) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
-        let (events, news) = queue::unbounded();
+        let (sender, events) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, floor, attended_since, drift } =
-            join(resources, joining, events).await?;
+        let Joined { mirror, leftover_marks, floor, first_joined_at, drift } =
+            join(resources, joining, sender).await?;
         let job = Arc::clone(mirror.job());
         let mut claims = ShardClaims::new(&job, leftover_marks, floor);
         claims.observe(&mirror);
@@ -256,10 +256,10 @@ impl Member {
         tasks.spawn(Box::new(actor).run());
         Ok(Self {
             claims: ClaimHandle { commands, resharding },
-            news,
+            events,
             id,
             job,
-            attended_since,
+            first_joined_at,
             drift,
             _tasks: tasks,
         })
@@ -274,9 +274,9 @@ impl Member {
         &self.job
     }
 
-    /// Since when there has been an instance, if there was one when we joined: what was due since then was to run.
-    pub fn attended_since(&self) -> Option<Timestamp> {
-        self.attended_since
+    /// When the oldest Rust instance that was there at our join had joined: since then an instance was up to run fires.
+    pub fn first_joined_at(&self) -> Option<Timestamp> {
+        self.first_joined_at
     }
 
     /// How the program's configuration differed from it.
@@ -288,16 +288,16 @@ impl Member {
         &self.claims
     }
 
-    /// The next news; `None` once the member has ended.
+    /// The next event; `None` once the member has ended.
     pub async fn next_event(&mut self) -> Option<MemberEvent> {
-        self.news.next().await
+        self.events.next().await
     }
 
-    /// Ends takeovers, and withdraws those that were not yet read from [`next_event`](Self::next_event). Other unread news is discarded.
+    /// Ends takeovers, and withdraws those that were not yet read from [`next_event`](Self::next_event). Other unread events are discarded.
     pub async fn stop_taking_over(&mut self) {
         self.claims.ask(|reply| Command::StopTakingOver { reply }).await;
-        while let Ok(news) = self.news.try_recv() {
-            if let MemberEvent::TakenOver(claimed) = news {
+        while let Ok(event) = self.events.try_recv() {
+            if let MemberEvent::TakenOver(claimed) = event {
                 let shards = claimed.shards.iter();
                 let withdrawn = shards.map(|shard| (shard.item, Release::Withdrawn)).collect();
                 if let Err(error) = self.claims.release(withdrawn).await {
@@ -320,8 +320,8 @@ impl Member {
         self.claims.ask(|reply| Command::Leave { until_done: false, reply }).await;
     }
 
-    /// Leaves the job as [`leave`](Self::leave) does, and tries until that is done or the session has ended. For a process that goes on: its session
-    /// would keep what is left behind, and every other instance would believe in it.
+    /// Leaves the job as [`leave`](Self::leave) does, and tries until that is done or the session has ended. For a process that goes on: otherwise
+    /// its nodes would stay until its session ends, and other instances would treat it as a member.
     pub async fn leave_until_done(self) {
         self.claims.ask(|reply| Command::Leave { until_done: true, reply }).await;
     }

@@ -90,8 +90,8 @@ pub(super) struct Joined {
     pub(super) leftover_marks: BTreeSet<u32>,
     /// Since when the job and its shards are enabled, as far as that is stored.
     pub(super) floor: Floor,
-    /// Since when there has been an instance, if there was one when this one joined.
-    pub(super) attended_since: Option<Timestamp>,
+    /// When the oldest Rust instance that was there joined; see [`first_joined_at`].
+    pub(super) first_joined_at: Option<Timestamp>,
     /// How the program's configuration differs from the one that applies.
     pub(super) drift: Vec<Difference>,
 }
@@ -104,7 +104,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 pub(super) async fn join(
     resources: MemberResources,
     joining: JoinRequest,
-    news: queue::UnboundedSender<MemberEvent>,
+    events: queue::UnboundedSender<MemberEvent>,
 ) -> Result<Joined, JoinError> {
     let MemberResources { registry, clock, randomness, strategies, flaws, busy } = resources;
     let JoinRequest { local, handler, author, instance } = joining;
@@ -138,20 +138,21 @@ pub(super) async fn join(
         session,
         tree,
         busy,
-        news,
+        events,
     };
     let mut mirror = Mirror::new(context, watch, job);
     let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
     // After the view: what was enabled before that is stored by now, and later changes are seen in the view.
     let floor = stored_floor(&*mirror.context().registry, mirror.tree(), &name);
     let floor = floor.await.map_err(outage)?;
-    let attended_since = attended_since(&mirror, &floor).filter(|_| !is_schedule_new);
-    Ok(Joined { mirror, leftover_marks, floor, attended_since, drift })
+    let first_joined_at = first_joined_at(&mirror, &floor).filter(|_| !is_schedule_new);
+    Ok(Joined { mirror, leftover_marks, floor, first_joined_at, drift })
 }
 
-/// Since when there has been an instance that was to run what was due, by our clock; `None` if we are the first. What a Java instance did is
-/// unknown, and fires of a schedule were not due before it was stored.
-fn attended_since(mirror: &Mirror, floor: &Floor) -> Option<Timestamp> {
+/// When the oldest Rust instance that is still there joined, on this node's clock; never earlier than the last change
+/// of the schedule. `None` if this instance is the first, or if a Java instance is there: which fires Java ran is
+/// unknown.
+fn first_joined_at(mirror: &Mirror, floor: &Floor) -> Option<Timestamp> {
     if has_java_members(mirror.view()) {
         return None;
     }

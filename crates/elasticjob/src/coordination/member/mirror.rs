@@ -196,11 +196,11 @@ impl Mirror {
             Ok(job) if job == *self.job => {}
             Ok(job) => {
                 self.job = Arc::new(job);
-                self.context.tell(MemberEvent::Configured(Arc::clone(&self.job)));
+                self.context.send(MemberEvent::Configured(Arc::clone(&self.job)));
             }
             Err(error) => {
                 tracing::error!(job = %self.job.name, %error, "new configuration is unreadable, keeping the previous one");
-                self.context.tell(MemberEvent::Unreadable(error.to_string()));
+                self.context.send(MemberEvent::Unreadable(error.to_string()));
             }
         }
     }

@@ -55,7 +55,7 @@ export const overview = {
       crashed: "no instance",
       ownerGone: "owner offline",
       shardingFlag: "resharding",
-      waitingForFailover: "awaits failover",
+      awaitingFailover: "awaits failover",
       stuck: "stuck",
       drift: "shard count differs",
       misfired: "misfired",

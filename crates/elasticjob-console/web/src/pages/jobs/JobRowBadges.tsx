@@ -12,8 +12,8 @@ export function JobRowBadges({ row }: { row: JobRow }) {
           {t.jobs.running(row.runningCount)}
         </Badge>
       )}
-      {row.waitingForFailoverCount > 0 && (
-        <Badge tone="bad">{t.jobs.waiting(row.waitingForFailoverCount)}</Badge>
+      {row.awaitingFailoverCount > 0 && (
+        <Badge tone="bad">{t.jobs.waiting(row.awaitingFailoverCount)}</Badge>
       )}
       {row.misfiredCount > 0 && <Badge tone="warn">{t.jobs.misfired(row.misfiredCount)}</Badge>}
       {row.disabledShardCount > 0 && (

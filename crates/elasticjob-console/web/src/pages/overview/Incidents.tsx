@@ -17,7 +17,7 @@ const TONES: Record<Incident["kind"], Tone> = {
   stuck: "bad",
   missed: "bad",
   drift: "warn",
-  waitingForFailover: "bad",
+  awaitingFailover: "bad",
   shardingFlag: "warn",
   misfired: "warn",
 };

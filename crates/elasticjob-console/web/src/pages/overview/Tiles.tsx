@@ -110,7 +110,7 @@ function InventoryTiles({ overview }: { overview: Overview }) {
     { label: names.crashed, value: overview.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
     {
       label: names.waiting,
-      value: overview.waitingForFailoverCount,
+      value: overview.awaitingFailoverCount,
       to: search("is:waiting"),
       tone: "bad",
     },

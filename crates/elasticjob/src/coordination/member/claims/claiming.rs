@@ -454,7 +454,7 @@ impl ShardClaims {
         }
         if !problems.is_empty() {
             let due_at = request.fire.run.due_at();
-            mirror.context().tell(MemberEvent::ShardsUnreadable { due_at, problems });
+            mirror.context().send(MemberEvent::ShardsUnreadable { due_at, problems });
         }
     }
 

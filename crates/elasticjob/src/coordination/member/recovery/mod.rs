@@ -155,7 +155,7 @@ impl Recovery {
         while let Some((shard, lost)) = self.possibly_lost.pop_first() {
             match mirror.is_alive(&lost.instance).await {
                 Ok(true) => {}
-                Ok(false) => mirror.context().tell(MemberEvent::ShardLost(Box::new(lost))),
+                Ok(false) => mirror.context().send(MemberEvent::ShardLost(Box::new(lost))),
                 Err(error) => {
                     self.possibly_lost.insert(shard, lost);
                     return Err(error);
