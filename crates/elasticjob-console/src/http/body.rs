@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beginning_of_a_body_that_is_too_large_is_kept_for_the_extractor_to_refuse() {
+    async fn too_large_body_is_cut_where_the_extractor_refuses_it() {
         let body = Body::from(vec![b' '; 2 * MAX_BODY_BYTES]);
 
         let received = Bodies::default().receive(body, None).await.unwrap();
