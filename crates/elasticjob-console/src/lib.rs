@@ -37,6 +37,7 @@ pub use self::{
     http::{
         console::{Console, FirstAccount},
         detached_changes::DetachedChanges,
+        limits::Limits,
         server::ConsoleServer,
         tls::TlsIdentity,
     },

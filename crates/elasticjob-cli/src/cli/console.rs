@@ -3,7 +3,8 @@
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use elasticjob_console::{
-    self as api, AdditionPolicy, FirstAccount, OidcFile, OidcSettings, TlsIdentity, TrustedProxies,
+    self as api, AdditionPolicy, FirstAccount, Limits, OidcFile, OidcSettings, TlsIdentity,
+    TrustedProxies,
 };
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ use super::{
     Global,
     run::{address, block_on},
 };
-use crate::{error::Error, logs, output, stop_signals::StopSignals};
+use crate::{error::Error, file_limit, logs, output, stop_signals::StopSignals};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8899";
 /// Sessions expire after being unused for this long.
@@ -53,6 +54,7 @@ struct File {
     /// Certificate and key, if the console terminates TLS itself.
     tls: Option<TlsFiles>,
     session_idle_minutes: Option<u64>,
+    limits: LimitsTable,
     registries: toml::Table,
     add_registries: Additions,
     histories: toml::Table,
@@ -66,6 +68,17 @@ struct File {
 struct TlsFiles {
     cert: PathBuf,
     key: PathBuf,
+}
+
+/// How much one client, one user, and all of them may take.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct LimitsTable {
+    connections: Option<usize>,
+    connections_per_address: Option<usize>,
+    streams: Option<usize>,
+    streams_per_address: Option<usize>,
+    streams_per_user: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -125,11 +138,27 @@ impl Console {
             session_idle: file
                 .session_idle_minutes
                 .map_or(SESSION_IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
+            limits: file.limits.into(),
             registry_additions: file.add_registries.into(),
             history_additions: file.add_histories.into(),
             oidc: file.oidc.map(OidcSettings::try_from).transpose()?,
             first_account: FirstAccount::Generated,
         })
+    }
+}
+
+impl From<LimitsTable> for Limits {
+    fn from(given: LimitsTable) -> Self {
+        let usual = given.connections.map_or_else(Self::default, Self::of);
+        Self {
+            connections: usual.connections,
+            connections_per_address: given
+                .connections_per_address
+                .unwrap_or(usual.connections_per_address),
+            streams: given.streams.unwrap_or(usual.streams),
+            streams_per_address: given.streams_per_address.unwrap_or(usual.streams_per_address),
+            streams_per_user: given.streams_per_user.unwrap_or(usual.streams_per_user),
+        }
     }
 }
 
@@ -164,8 +193,17 @@ fn parse_named(given: &str) -> (String, String) {
     }
 }
 
-async fn serve(console: api::Console) -> Result<(), Error> {
+async fn serve(mut console: api::Console) -> Result<(), Error> {
     let mut stop = StopSignals::new()?;
+    let wanted = console.limits;
+    console.limits = wanted.fit_into(file_limit::raise_to(wanted.files()));
+    if console.limits != wanted {
+        let files = wanted.files();
+        let (connections, wanted) = (console.limits.connections, wanted.connections);
+        output::print_message(&format!(
+            "note: it serves {connections} connections at a time instead of {wanted}, because it may not open as many files; start it with `ulimit -n {files}` (systemd: LimitNOFILE={files})",
+        ));
+    }
     let folder = console.data_dir.clone();
     let is_https = console.is_https || console.tls.is_some();
     let server = console.listen().await?;
@@ -231,6 +269,7 @@ mod golden {
             behind_https,
             tls,
             session_idle_minutes,
+            limits,
             registries,
             add_registries,
             histories,
@@ -246,6 +285,16 @@ mod golden {
         let TlsFiles { cert, key } = tls.unwrap();
         assert_eq!((cert, key), ("/tls/cert.pem".into(), "/tls/key.pem".into()));
         assert_eq!(session_idle_minutes, Some(30));
+        let LimitsTable {
+            connections,
+            connections_per_address,
+            streams,
+            streams_per_address,
+            streams_per_user,
+        } = limits;
+        assert_eq!((connections, connections_per_address), (Some(2_000), Some(400)));
+        let streams = (streams, streams_per_address, streams_per_user);
+        assert_eq!(streams, (Some(1_000), Some(200), Some(30)));
         assert_eq!(registries, table("shop = 'zookeeper://zk1:2181/shop'"));
         assert_eq!(histories, table("shop = 'postgres://db1/jobs'"));
         for (Additions { enabled, hosts }, host) in

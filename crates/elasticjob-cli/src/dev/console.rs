@@ -11,10 +11,10 @@ use elasticjob::{
     runtime::Tasks,
 };
 use elasticjob_console::{
-    AdditionPolicy, Console, ConsoleServer, DetachedChanges, FirstAccount, TrustedProxies,
+    AdditionPolicy, Console, ConsoleServer, DetachedChanges, FirstAccount, Limits, TrustedProxies,
 };
 
-use crate::{error::Error, output::print_message};
+use crate::{error::Error, file_limit, output::print_message};
 use elasticjob::problem::Problem;
 
 const DEFAULT_PORT: u16 = 8899;
@@ -55,6 +55,8 @@ async fn listen(
             Err(error) => tracing::warn!(error = %Problem::of(&error), "cannot open history store"),
         }
     }
+    let limits = Limits::default();
+    let limits = limits.fit_into(file_limit::raise_to(limits.files()));
     let at = |listen| Console {
         registries: vec![named(url)],
         histories: history.map(named).into_iter().collect(),
@@ -65,6 +67,7 @@ async fn listen(
         is_https: false,
         tls: None,
         session_idle: SESSION_IDLE,
+        limits,
         registry_additions: AdditionPolicy::default(),
         history_additions: AdditionPolicy::default(),
         oidc: None,

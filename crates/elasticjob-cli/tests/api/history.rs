@@ -238,6 +238,22 @@ async fn output_of_a_run_is_streamed_live() {
     assert_eq!(admin.get("/api/v1/r/shop/runs/settle~1/output").problem().0, 404);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn output_stream_sends_no_line_once_its_session_has_ended() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
+    let shard = shard("settle", 5, 0, now);
+    fixture.keep(&[Event::Started(started(&shard, 3)), printed(&shard, 0, "first")]).await;
+    let viewer = fixture.console.add_user("ann", &json!({ "shop": "viewer" }));
+    let output = format!("{}/output/events", path(&shard.run.to_string()));
+    let mut events = events(&fixture.console, &viewer, &output);
+    assert!(next(&mut events, "lines").contains("first"));
+
+    assert_eq!(viewer.post("/api/v1/logout").status, 204);
+    fixture.keep(&[printed(&shard, 1, "second")]).await;
+
+    assert_eq!(events.find(|line| line.contains("second")), None);
+}
+
 fn events(
     console: &Console,
     user: &BrowserSession<'_>,

@@ -50,7 +50,11 @@ impl Request {
 
     /// Sends the request without waiting for a response.
     pub(crate) fn open(&self, address: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(address).unwrap();
+        self.open_on(TcpStream::connect(address).unwrap(), address)
+    }
+
+    /// The same on a connection that is open already.
+    pub(crate) fn open_on(&self, mut stream: TcpStream, address: &str) -> TcpStream {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let has_host = self.headers.iter().any(|(name, _)| name == "host");
         let host = if has_host { String::new() } else { format!("host: {address}\r\n") };
@@ -69,8 +73,13 @@ impl Request {
     }
 
     pub(crate) fn send(&self, address: &str) -> Response {
+        self.receive(self.open(address))
+    }
+
+    /// Reads the response to this request.
+    pub(crate) fn receive(&self, mut stream: TcpStream) -> Response {
         let mut bytes = Vec::new();
-        let result = self.open(address).read_to_end(&mut bytes);
+        let result = stream.read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let (head, text) =
             text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {result:?}, {text:?}"));

@@ -1,7 +1,11 @@
 //! The event stream of a registry.
 
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::{
+    io::{BufRead, BufReader, ErrorKind},
+    net::TcpStream,
+};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use elasticjob::{
     Job,
     registry::ExpectedVersion,
@@ -23,7 +27,10 @@ fn lines(
     session: &BrowserSession<'_>,
     path: &str,
 ) -> impl Iterator<Item = String> + use<> {
-    let stream = request("GET", path).header("cookie", &session.cookie).open(&console.address);
+    lines_of(request("GET", path).header("cookie", &session.cookie).open(&console.address))
+}
+
+fn lines_of(stream: TcpStream) -> impl Iterator<Item = String> {
     BufReader::new(stream).lines().map_while(|line| match line {
         // A stream that is silent has not ended.
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -122,6 +129,59 @@ async fn event_stream_ends_with_the_right_to_read_even_under_load() {
             assert!(SystemClock.monotonic() < deadline, "the stream still sends {event:?}");
         }
     }
+}
+
+/// Opens the event stream with this `Authorization` and waits for its first event; returns the lines that follow.
+fn listen_as(console: &Console, authorization: &str) -> impl Iterator<Item = String> + use<> {
+    let request = request("GET", "/api/v1/r/shop/events").header("authorization", authorization);
+    let mut lines = lines_of(request.open(&console.address));
+    assert!(lines.any(|line| line == "event: connection"));
+    lines
+}
+
+/// Waits for the end of a stream that gets nothing but heartbeats.
+#[track_caller]
+fn wait_for_end(lines: impl Iterator<Item = String>) {
+    let deadline = SystemClock.monotonic() + PATIENCE;
+    for line in lines {
+        assert!(SystemClock.monotonic() < deadline, "the stream still sends {line:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_stream_ends_with_the_very_token_that_opened_it() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let [revoked, namesake] = [(); 2].map(|()| {
+        let body = json!({ "name": "ci", "role": "viewer" });
+        admin.send(request("POST", "/api/v1/tokens").json(&body)).json()
+    });
+    let listen = |token: &Value| {
+        listen_as(&console, &format!("Bearer {}", token["token"].as_str().unwrap()))
+    };
+    let (lines_of_revoked, mut lines_of_namesake) = (listen(&revoked), listen(&namesake));
+
+    let path = format!("/api/v1/tokens/{}", revoked["id"].as_str().unwrap());
+    assert_eq!(admin.send(request("DELETE", &path)).status, 204);
+
+    wait_for_end(lines_of_revoked);
+    scene.put("settle/config", &settle().to_yaml()).await;
+    assert!(lines_of_namesake.any(|line| line == "event: job"), "the other token is valid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_stream_ends_with_the_password_that_opened_it() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    console.add_user("ann", &json!({ "shop": "viewer" }));
+    let authorization = format!("Basic {}", STANDARD.encode("ann:correct horse"));
+    let lines = listen_as(&console, &authorization);
+
+    let body = json!({ "password": "battery staple" });
+    assert_eq!(console.admin().put("/api/v1/accounts/ann", &body).status, 204);
+
+    wait_for_end(lines);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,7 @@ mod legacy;
 mod live;
 mod many_jobs;
 mod oidc;
+mod overload;
 #[allow(dead_code, reason = "shared with the command line's tests")]
 #[path = "../cli/process.rs"]
 mod process;

@@ -77,6 +77,15 @@ pub(crate) struct Token {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
+/// What an account authenticated with: not its name, because another token may have the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoredCredential {
+    /// The token with this hash.
+    Token(String),
+    /// The password whose stored hash has this hash.
+    Password(String),
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AccountsFile {
     accounts: BTreeMap<String, Account>,
@@ -288,12 +297,36 @@ impl Accounts {
         None
     }
 
-    /// Whether an account has an unexpired token of this name.
-    pub(crate) fn has_token(&self, account: &str, name: &str, now: Timestamp) -> bool {
+    /// The stored form of a token.
+    pub(crate) fn token_credential(secret: &str) -> StoredCredential {
+        StoredCredential::Token(hash_secret(secret))
+    }
+
+    /// The present password of an account. To be read before a password is verified: if it changes meanwhile, this is not valid.
+    pub(crate) fn password_credential(&self, account: &str) -> StoredCredential {
         let contents = self.lock();
-        let mut tokens =
-            contents.accounts.get(account).into_iter().flat_map(|account| &account.tokens);
-        tokens.any(|token| token.name == name && token.expires_at.is_none_or(|end| now < end))
+        let hash =
+            contents.accounts.get(account).map(|account| hash_secret(&account.password_hash));
+        StoredCredential::Password(hash.unwrap_or_default())
+    }
+
+    /// Whether an account still has exactly this token, unexpired, or exactly this password.
+    pub(crate) fn has_credential(
+        &self,
+        account: &str,
+        credential: &StoredCredential,
+        now: Timestamp,
+    ) -> bool {
+        let contents = self.lock();
+        let Some(account) = contents.accounts.get(account) else { return false };
+        match credential {
+            StoredCredential::Token(hash) => account
+                .tokens
+                .iter()
+                .any(|token| token.hash == *hash && token.expires_at.is_none_or(|end| now < end)),
+            // Every hash has its own salt, so it changes even if the same password is set again.
+            StoredCredential::Password(hash) => hash_secret(&account.password_hash) == *hash,
+        }
     }
 
     /// Changes accounts in memory and on disk, or neither. An admin of everything must always remain.

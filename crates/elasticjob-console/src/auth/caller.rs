@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::accounts::{ALL_REGISTRIES, Role, Roles, TOKEN_PREFIX};
+use super::accounts::{ALL_REGISTRIES, Accounts, Role, Roles, StoredCredential, TOKEN_PREFIX};
 use crate::{
     audit::trail::{Author, Entry},
     http::{
@@ -43,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) username: String,
     pub(crate) via: AuthMethod,
     pub(crate) address: Option<String>,
+    /// The token or password; `None` for a session.
+    pub(crate) credential: Option<StoredCredential>,
     roles: Roles,
     /// Records that an audit entry was written for this request.
     request_audit: RequestAudit,
@@ -97,7 +99,8 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         let roles =
             roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
         let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
-        let caller = Caller { username, via, address: address.clone(), roles, request_audit };
+        let (address, credential) = (address.clone(), None);
+        let caller = Caller { username, via, address, credential, roles, request_audit };
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };
@@ -111,7 +114,9 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         if scheme.eq_ignore_ascii_case("bearer") && value.trim().starts_with(TOKEN_PREFIX) {
             let token = app.accounts.find_token(value.trim(), app.clock.now());
             let (username, name, roles) = token.ok_or_else(not_authenticated)?;
-            return caller(username, AuthMethod::Token(name), Some(roles));
+            let credential = Some(Accounts::token_credential(value.trim()));
+            let caller = caller(username, AuthMethod::Token(name), Some(roles))?;
+            return Ok(Caller { credential, ..caller });
         }
         if scheme.eq_ignore_ascii_case("basic") {
             let decoded =
@@ -119,11 +124,13 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let decoded = decoded.ok_or_else(not_authenticated)?;
             let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
             let now = app.clock.monotonic();
+            let credential = Some(app.accounts.password_credential(username));
             if !app.accounts.is_cached(username, password, now) {
                 app.check_password(username, password, address.as_deref()).await?;
                 app.accounts.cache_password(username, password, now);
             }
-            return caller(username.to_owned(), AuthMethod::Basic, None);
+            let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
+            return Ok(Caller { credential, ..caller });
         }
         return Err(not_authenticated());
     }

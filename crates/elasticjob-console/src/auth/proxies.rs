@@ -34,7 +34,7 @@ impl TrustedProxies {
     }
 
     /// The address of the client, given the peer of the connection.
-    pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client_address = peer.to_canonical();
         let values = headers.get_all(FORWARDED).iter().filter_map(|value| value.to_str().ok());
         let mut hops: Vec<&str> =
@@ -47,7 +47,7 @@ impl TrustedProxies {
         client_address
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 }

@@ -10,10 +10,7 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use elasticjob::{
-    history::{OutputLine, OutputPosition, RunState, Store, StoreError},
-    runtime::Monotonic,
-};
+use elasticjob::history::{OutputLine, OutputPosition, RunState, Store, StoreError};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -27,13 +24,14 @@ use crate::{
         extract::{Query, check_shard},
         problem::Problem,
         state::AppState,
+        streams::StreamSlot,
     },
     registries::live::may_listen,
 };
 
 /// Pause between reads of new output.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How often the caller's rights are checked again, and interval of keep-alives.
+/// Interval of keep-alives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
@@ -111,17 +109,17 @@ async fn follow(
     Query(query): Query<OutputQuery>,
 ) -> Result<Response, Problem> {
     let position = query.position()?;
+    let slot = access.app.open_stream(&access.caller)?;
     let store = access.history().await?;
     is_running(&store, &run).await?;
-    let checked_at = access.app.clock.monotonic();
     let stream_state = OutputStream {
+        _slot: slot,
         access,
         store,
         run,
         shard: check_shard(query.shard)?,
         position,
         pending: VecDeque::new(),
-        checked_at,
         has_ended: false,
     };
     let events = stream::unfold(stream_state, |mut stream_state| async move {
@@ -134,14 +132,13 @@ async fn follow(
 
 /// State of an output stream.
 struct OutputStream {
+    _slot: StreamSlot,
     access: Authorized<Viewer>,
     store: Store,
     run: String,
     shard: Option<u32>,
     position: OutputPosition,
     pending: VecDeque<Event>,
-    /// When the caller's rights were last checked.
-    checked_at: Monotonic,
     has_ended: bool,
 }
 
@@ -156,15 +153,13 @@ impl OutputStream {
                 return None;
             }
             let clock = self.access.app.clock.clone();
-            if clock.monotonic().saturating_since(self.checked_at) >= HEARTBEAT {
-                self.checked_at = clock.monotonic();
-                if !may_listen(&self.access.app, &self.access.caller, &self.access.registry) {
-                    return None;
-                }
-            }
             // If the stream ends early, the client reconnects.
             let is_running = is_running(&self.store, &self.run).await.ok()?;
             let output = self.store.output(&self.run, self.shard, &self.position).await.ok()?;
+            // After reading, so that nothing is sent that was printed after the right to read ended.
+            if !may_listen(&self.access.app, &self.access.caller, &self.access.registry) {
+                return None;
+            }
             self.position = output.position;
             if !output.lines.is_empty() {
                 let lines = serde_json::to_string(&output.lines).unwrap_or_default();

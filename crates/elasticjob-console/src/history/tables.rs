@@ -2,7 +2,7 @@
 
 use crate::http::handler::routes;
 use axum::{
-    Json,
+    BoxError, Json,
     body::Body,
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
@@ -19,7 +19,8 @@ use utoipa_axum::router::OpenApiRouter;
 use super::{MAX_PAGE_SIZE, check_limit, check_text, parse_span, runs::parse_cursor};
 use crate::{
     auth::caller::{Authorized, Viewer, header_text},
-    http::{extract::Query, problem::Problem, state::AppState},
+    http::{extract::Query, problem::Problem, state::AppState, streams::StreamSlot},
+    registries::live::may_listen,
 };
 
 const MAX_EXPORTED_ROWS: usize = 1_000_000;
@@ -128,7 +129,7 @@ async fn executions(
     Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
     let filter = query.filter()?;
-    page_or_csv(&access, &headers, filter, |items, next| ExecutionPage { items, next }).await
+    page_or_csv(access, &headers, filter, |items, next| ExecutionPage { items, next }).await
 }
 
 /// Exports the matching executions as CSV, newest first: at most a million.
@@ -138,7 +139,7 @@ async fn executions_csv(
     access: Authorized<Viewer>,
     Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
-    Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
+    export(access, query.filter()?, ExportFormat::Csv).await
 }
 
 /// Exports the matching executions as a JSON array, newest first: at most a million.
@@ -148,7 +149,7 @@ async fn executions_json(
     access: Authorized<Viewer>,
     Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
-    Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
+    export(access, query.filter()?, ExportFormat::Json).await
 }
 
 /// Lists status traces of instances, newest first, recorded by Rust or Java. With `Accept: text/csv` exports all of them as CSV.
@@ -160,7 +161,7 @@ async fn traces(
     Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
     let filter = query.filter()?;
-    page_or_csv(&access, &headers, filter, |items, next| TracePage { items, next }).await
+    page_or_csv(access, &headers, filter, |items, next| TracePage { items, next }).await
 }
 
 /// Exports the matching traces as CSV, newest first: at most a million.
@@ -170,7 +171,7 @@ async fn traces_csv(
     access: Authorized<Viewer>,
     Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
-    Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
+    export(access, query.filter()?, ExportFormat::Csv).await
 }
 
 /// Exports the matching traces as a JSON array, newest first: at most a million.
@@ -180,21 +181,20 @@ async fn traces_json(
     access: Authorized<Viewer>,
     Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
-    Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
+    export(access, query.filter()?, ExportFormat::Json).await
 }
 
 /// A page of the table; if the client prefers it, all rows as CSV.
 async fn page_or_csv<T: HistoryTable, P: Serialize>(
-    access: &Authorized<Viewer>,
+    access: Authorized<Viewer>,
     headers: &HeaderMap,
     table: T,
     response: fn(Vec<T::Row>, Option<String>) -> P,
 ) -> Result<Response, Problem> {
-    let store = access.history().await?;
     if wants_csv(headers) {
-        return Ok(export(store, table, ExportFormat::Csv));
+        return export(access, table, ExportFormat::Csv).await;
     }
-    let page = table.page(&store).await?;
+    let page = table.page(&access.history().await?).await?;
     let next = page.next.map(|next| next.to_string());
     Ok(Json(response(page.rows, next)).into_response())
 }
@@ -293,13 +293,28 @@ impl HistoryTable for TraceFilter {
 }
 
 /// Streams all rows, reading a page whenever the client has taken the previous one.
-fn export<T: HistoryTable>(store: Store, mut table: T, format: ExportFormat) -> Response {
+async fn export<T: HistoryTable>(
+    access: Authorized<Viewer>,
+    mut table: T,
+    format: ExportFormat,
+) -> Result<Response, Problem> {
+    let slot = access.app.open_stream(&access.caller)?;
+    let store = access.history().await?;
     table.set_page(None, MAX_PAGE_SIZE);
     let prefix = match format {
         ExportFormat::Csv => T::COLUMNS,
         ExportFormat::Json => "[",
     };
-    let export = Export { store, table, format, prefix: Some(prefix), rows: 0, is_done: false };
+    let export = Export {
+        _slot: slot,
+        access,
+        store,
+        table,
+        format,
+        prefix: Some(prefix),
+        rows: 0,
+        is_done: false,
+    };
     let chunks = stream::unfold(export, |mut export| async move {
         let chunk = export.next().await?;
         Some((chunk, export))
@@ -311,11 +326,13 @@ fn export<T: HistoryTable>(store: Store, mut table: T, format: ExportFormat) -> 
     let name = format!("attachment; filename=\"{}.{extension}\"", T::NAME);
     let headers =
         [(header::CONTENT_TYPE, media_type.to_owned()), (header::CONTENT_DISPOSITION, name)];
-    (headers, Body::from_stream(chunks)).into_response()
+    Ok((headers, Body::from_stream(chunks)).into_response())
 }
 
 /// State of a running export.
 struct Export<T> {
+    _slot: StreamSlot,
+    access: Authorized<Viewer>,
     store: Store,
     table: T,
     format: ExportFormat,
@@ -327,14 +344,14 @@ struct Export<T> {
 
 impl<T: HistoryTable> Export<T> {
     /// The next chunk. An error aborts the response, so that a truncated export cannot be mistaken for a complete one.
-    async fn next(&mut self) -> Option<Result<String, StoreError>> {
+    async fn next(&mut self) -> Option<Result<String, BoxError>> {
         if let Some(prefix) = self.prefix.take() {
             return Some(Ok(prefix.to_owned()));
         }
         if self.is_done {
             return None;
         }
-        let page = match self.table.page(&self.store).await {
+        let page = match self.page().await {
             Ok(page) => page,
             Err(error) => {
                 self.is_done = true;
@@ -358,6 +375,16 @@ impl<T: HistoryTable> Export<T> {
         }
         self.table.set_page(page.next, MAX_PAGE_SIZE);
         Some(Ok(chunk))
+    }
+
+    /// The next page, as long as the caller may read it.
+    async fn page(&mut self) -> Result<Page<T::Row>, BoxError> {
+        let page = self.table.page(&self.store).await?;
+        let Authorized { app, caller, registry, .. } = &self.access;
+        if !may_listen(app, caller, registry) {
+            return Err("the right to read this history has ended".into());
+        }
+        Ok(page)
     }
 }
 

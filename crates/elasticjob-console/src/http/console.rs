@@ -6,7 +6,9 @@ use elasticjob::runtime::{Clock, SystemClock};
 use tokio::net::TcpListener;
 
 use super::{
+    connections::Connections,
     guard::AllowedHosts,
+    limits::Limits,
     router::router,
     server::{ConsoleServer, Transport},
     state::AppState,
@@ -46,6 +48,7 @@ pub struct Console {
     pub tls: Option<TlsIdentity>,
     /// Sessions expire after being unused for this long.
     pub session_idle: Duration,
+    pub limits: Limits,
     pub registry_additions: AdditionPolicy,
     pub history_additions: AdditionPolicy,
     /// OpenID Connect provider, if any.
@@ -86,6 +89,7 @@ impl Console {
     /// Binds the address and opens all stores; requests are answered once it is [served](ConsoleServer::serve).
     pub async fn listen(self) -> Result<ConsoleServer, ConsoleError> {
         self.refuse_dev_account_on_network()?;
+        self.limits.check()?;
         if let Some(folder) = &self.data_dir {
             create_data_dir(folder)?;
         }
@@ -97,11 +101,22 @@ impl Console {
         let console_url = self.console_url(address);
         let is_https = self.is_https || self.tls.is_some();
         let oidc = self.oidc.map(|settings| Oidc::new(settings, &console_url)).transpose()?;
-        let app = AppState::new(clock, stores, oidc, self.proxies, self.session_idle, is_https);
+        let (proxies, limits) = (self.proxies.clone(), self.limits);
+        let app =
+            AppState::new(clock, stores, oidc, self.proxies, self.session_idle, limits, is_https);
         let detached_changes = app.detached_changes.clone();
         let router = router(app, AllowedHosts::new(address, self.hosts, is_https));
         let transport = Transport::new(listener, self.tls.as_ref())?;
-        Ok(ConsoleServer { transport, router, address, password, detached_changes })
+        let connections = Connections::new(limits);
+        Ok(ConsoleServer {
+            transport,
+            router,
+            connections,
+            proxies,
+            address,
+            password,
+            detached_changes,
+        })
     }
 
     /// The account of `elasticjob dev` has a known password, so only this machine may reach it.

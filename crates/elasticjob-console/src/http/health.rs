@@ -4,6 +4,13 @@ use axum::{Router, extract::State, http::StatusCode, routing::get};
 
 use super::state::AppState;
 
+/// Answered even when no connection is free for anything else.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+pub(super) fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
+}
+
 /// `/healthz`: the process is alive. `/readyz`: it can also write the audit file.
 pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))

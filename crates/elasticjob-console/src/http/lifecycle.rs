@@ -1,4 +1,6 @@
-//! Middleware around every request: it enforces the response timeout, runs changes to completion, and audits refused requests.
+//! Middleware around every request: it receives the body, enforces the response timeout, runs changes to completion, and audits refused requests.
+//!
+//! The whole request has arrived before anything is done for it: a client that sends slowly holds nothing that others need.
 //!
 //! A client may disconnect, and after one minute it gets a timeout response; neither interrupts a change. The change runs as a task of its own
 //! ([`DetachedChanges`](crate::http::detached_changes::DetachedChanges)) that includes writing its audit entry; shutdown waits for these tasks.
@@ -12,21 +14,29 @@ use std::{
 };
 
 use axum::{
-    extract::{MatchedPath, Request, State},
-    http::Method,
+    body::Body,
+    extract::{ConnectInfo, MatchedPath, Request, State},
+    http::{Method, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde_json::json;
 
 use super::{
+    body::LargeBody,
+    client_network::ClientNetwork,
+    connections::{ConnectionSlot, Lane},
+    health,
     problem::{Code, Problem},
+    server::Peer,
     state::AppState,
 };
 use crate::audit::trail::{Author, Entry};
 
 /// Limit until the response begins; streams may last longer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Seconds after which a client should try again that found no free connection.
+const RETRY_AFTER: u64 = 5;
 /// GETs that change something: the legacy trigger, and the doctor, which measures clocks by writing a node.
 const CHANGING_GETS: [&str; 2] = ["/api/jobs/{job}/trigger", "/api/v1/r/{registry}/doctor"];
 
@@ -64,10 +74,60 @@ impl RequestAudit {
     }
 }
 
-/// Runs a request and answers with a timeout problem if it takes too long.
+/// Receives and runs a request.
 pub(crate) async fn run_request(
     State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let client = match admit(&app, &parts) {
+        Ok(client) => client,
+        Err(problem) => return problem.into_response(),
+    };
+    let body = match app.bodies.receive(body, client).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
+    if connection(&parts).is_some_and(|connection| !connection.begin_work()) {
+        return too_many_connections().into_response();
+    }
+    let request = Request::from_parts(parts, Body::from(body.bytes));
+    run_received(app, request, body.large, next).await
+}
+
+/// Decides by the head whether a request is served; returns the client for which it counts.
+fn admit(app: &AppState, parts: &Parts) -> Result<Option<ClientNetwork>, Problem> {
+    let Some(ConnectInfo(Peer(peer))) = parts.extensions.get::<ConnectInfo<Peer>>() else {
+        return Ok(None);
+    };
+    let client = app.client_network(app.proxies.client_address(peer.ip(), &parts.headers));
+    let Some(connection) = connection(parts) else { return Ok(client) };
+    let is_admitted = match connection.lane {
+        Lane::Regular => client.is_none_or(|client| connection.assign_to(client)),
+        Lane::Reserve => false,
+    };
+    if is_admitted || health::is_probe(parts.uri.path()) {
+        return Ok(client);
+    }
+    Err(too_many_connections())
+}
+
+fn connection(parts: &Parts) -> Option<&Arc<ConnectionSlot>> {
+    parts.extensions.get()
+}
+
+fn too_many_connections() -> Problem {
+    Problem::new(Code::TooManyRequests, "too many connections are open from this address, or in total")
+        .with_hint("close some; if a proxy is in front, name it in trustedProxies; limits in the configuration file has the numbers")
+        .with_retry_after(RETRY_AFTER)
+}
+
+/// Runs a request that has arrived, and answers with a timeout problem if it takes too long.
+async fn run_received(
+    app: AppState,
     mut request: Request,
+    large_body: Option<LargeBody>,
     next: Next,
 ) -> Response {
     let request_audit = RequestAudit::default();
@@ -77,6 +137,7 @@ pub(crate) async fn run_request(
     let (clock, detached_changes) = (Arc::clone(&app.clock), app.detached_changes.clone());
     let work = async move {
         let response = next.run(request).await;
+        drop(large_body);
         if let Some(problem) = response.extensions().get::<Problem>() {
             info.audit_refusal(&app, &request_audit, problem);
         }

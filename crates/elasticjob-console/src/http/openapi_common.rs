@@ -1,5 +1,5 @@
 //! Adds to every operation what all of them share: patterns of path parameters, and the responses for unauthenticated callers, invalid requests
-//! and oversized bodies. New operations get them automatically.
+//! and oversized or slow bodies. New operations get them automatically.
 
 use utoipa::openapi::{
     Content, OpenApi as Document, PathItem, Ref, RefOr, Response, Schema,
@@ -56,12 +56,15 @@ fn common_responses(
     let has_body = operation.request_body.is_some();
     let mut responses = vec![
         ("421", "The console is not reachable under this host name"),
+        (
+            "429",
+            "Too many wrong passwords, connections or streams; wait as long as Retry-After says",
+        ),
         ("500", "Internal error"),
         ("504", "The request took too long"),
     ];
     if !is_public {
         responses.push(("401", "Not logged in"));
-        responses.push(("429", "Too many wrong passwords; wait as long as Retry-After says"));
     }
     if !is_public || !is_safe {
         responses
@@ -72,6 +75,7 @@ fn common_responses(
         responses.push(("422", "The request is well-formed but invalid"));
     }
     if has_body {
+        responses.push(("408", "The body did not arrive in time"));
         responses.push(("413", "The body is too large"));
         responses.push(("415", "The body is not declared as JSON"));
     }

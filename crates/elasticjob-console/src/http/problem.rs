@@ -59,6 +59,8 @@ pub(crate) enum Code {
     TooManyRequests,
     /// The registry or history store does not answer: retry.
     Unreachable,
+    /// The body did not arrive in time; nothing was done: send it again.
+    BodyTimedOut,
     /// The request timed out; a change may still complete.
     TimedOut,
     /// A bug, or unexpected behavior of a registry.
@@ -81,6 +83,7 @@ impl Code {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::BodyTimedOut => StatusCode::REQUEST_TIMEOUT,
             Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

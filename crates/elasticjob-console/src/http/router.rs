@@ -9,6 +9,7 @@ use axum::{
 };
 
 use super::{
+    body::MAX_BODY_BYTES,
     guard::{AllowedHosts, guard},
     health,
     lifecycle::run_request,
@@ -18,9 +19,6 @@ use super::{
     state::AppState,
 };
 use crate::legacy;
-
-/// Limit of a request body; a configuration is far smaller.
-const MAX_BODY_BYTES: usize = 256 * 1024;
 
 pub(super) fn router(app: AppState, hosts: AllowedHosts) -> Router {
     Router::new()

@@ -1,13 +1,17 @@
 //! State shared by all requests.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
 use super::{
+    body::Bodies,
+    client_network::ClientNetwork,
     detached_changes::DetachedChanges,
+    limits::Limits,
     problem::{Code, Problem},
     stores::Stores,
+    streams::{StreamSlot, Streams},
 };
 use crate::{
     audit::{
@@ -16,6 +20,7 @@ use crate::{
     },
     auth::{
         accounts::Accounts,
+        caller::Caller,
         oidc::Oidc,
         proxies::TrustedProxies,
         routes::whole_seconds,
@@ -44,6 +49,8 @@ pub(crate) struct AppStateInner {
     /// OpenID Connect provider, if any.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: AuditTrail,
+    pub(super) bodies: Bodies,
+    streams: Streams,
     /// Running changes.
     pub(crate) detached_changes: DetachedChanges,
     /// Limits how many refusals per user are audited.
@@ -63,6 +70,7 @@ impl AppState {
         oidc: Option<Oidc>,
         proxies: TrustedProxies,
         session_idle: Duration,
+        limits: Limits,
         is_https: bool,
     ) -> Self {
         let Stores { registries, histories, accounts, audit } = stores;
@@ -76,12 +84,26 @@ impl AppState {
             proxies,
             oidc,
             audit,
+            bodies: Bodies::default(),
+            streams: Streams::new(limits),
             detached_changes: DetachedChanges::default(),
             refusals: RefusalLimiter::default(),
             idempotency_keys: IdempotencyKeys::default(),
             selected_registries: crate::legacy::SelectedRegistries::default(),
             is_https,
         }))
+    }
+
+    /// The client for which a request counts; `None` for a trusted proxy that does not tell whom it forwards: it may stand for all clients.
+    pub(crate) fn client_network(&self, address: IpAddr) -> Option<ClientNetwork> {
+        (!self.proxies.trusts(address)).then(|| address.into())
+    }
+
+    /// Opens a response that lasts.
+    pub(crate) fn open_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
+        let address = caller.address.as_deref().and_then(|address| address.parse().ok());
+        let client = address.and_then(|address| self.client_network(address));
+        self.streams.open(&caller.username, client)
     }
 
     /// Checks a password, subject to the throttle.

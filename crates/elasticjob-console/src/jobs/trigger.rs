@@ -5,7 +5,7 @@
 //! the key, so a repeated request asks for the same run even then, and instances run it once.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -18,7 +18,7 @@ use elasticjob::{
     job::{JobName, RunId, ShardSelection},
     runtime::Monotonic,
 };
-use ring::digest::{SHA256, digest};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
@@ -36,6 +36,8 @@ use crate::{
 
 const KEY_TTL: Duration = Duration::from_hours(24);
 const MAX_KEYS: usize = 10_000;
+/// Memory for keys and their responses. When exceeded, the oldest are forgotten.
+const MAX_KEY_BYTES: usize = 16 * 1024 * 1024;
 /// A parameter travels through the registry.
 const MAX_PARAMETER_BYTES: usize = 64 * 1024;
 
@@ -93,10 +95,13 @@ async fn trigger(
     trigger.run = key.as_ref().map(|key| run_id_of_key(key, &fingerprint));
     let work = actions::trigger(&access, &job, trigger, request);
     let Some(key) = key else { return Ok(Json(work.await?)) };
-    let response =
-        access.app.idempotency_keys.entry(key, &fingerprint, access.app.clock.monotonic())?;
+    let keys = &access.app.idempotency_keys;
+    let key = KeyHash::of(&key);
+    let response = keys.entry(key, KeyHash::of(&fingerprint), access.app.clock.monotonic())?;
     // A failed trigger is not remembered and may be retried.
-    Ok(Json(response.get_or_try_init(|| work).await?.clone()))
+    let response = response.get_or_try_init(|| work).await?.clone();
+    keys.count_response(key, &response);
+    Ok(Json(response))
 }
 
 /// Derives the run id from the key, so that it is the same after a restart.
@@ -171,43 +176,182 @@ fn selection(shards: Option<BTreeSet<u32>>) -> Result<ShardSelection, Problem> {
     ShardSelection::only(shards).map_err(|error| Problem::invalid("shards", &error))
 }
 
-/// Remembers triggers by their idempotency key.
+/// Remembers triggers by their idempotency key, the newest ones that fit into [`MAX_KEYS`] and [`MAX_KEY_BYTES`].
 #[derive(Debug, Default)]
-pub(crate) struct IdempotencyKeys(Mutex<HashMap<String, KeyedTrigger>>);
+pub(crate) struct IdempotencyKeys(Mutex<KeyTable>);
+
+#[derive(Debug, Default)]
+struct KeyTable {
+    triggers: HashMap<KeyHash, KeyedTrigger>,
+    /// Keys in the order of their first use, by number.
+    order: BTreeMap<u64, KeyHash>,
+    next_number: u64,
+    bytes: usize,
+}
+
+/// SHA-256 of a key or request: a request may have a quarter of a megabyte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct KeyHash([u8; SHA256_OUTPUT_LEN]);
+
+impl KeyHash {
+    fn of(text: &str) -> Self {
+        let mut hash = [0; SHA256_OUTPUT_LEN];
+        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        Self(hash)
+    }
+}
 
 #[derive(Debug)]
 struct KeyedTrigger {
     since: Monotonic,
-    fingerprint: String,
+    fingerprint: KeyHash,
     response: Arc<OnceCell<TriggerResponse>>,
+    bytes: usize,
 }
 
 impl IdempotencyKeys {
     /// The cell for the response to this key. A conflict if the key was used with a different request.
     fn entry(
         &self,
-        key: String,
-        fingerprint: &str,
+        key: KeyHash,
+        fingerprint: KeyHash,
         now: Monotonic,
     ) -> Result<Arc<OnceCell<TriggerResponse>>, Problem> {
-        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|_, keyed| now.saturating_since(keyed.since) < KEY_TTL);
-        if keys.len() >= MAX_KEYS
-            && let Some(oldest) = keys.iter().min_by_key(|(_, keyed)| keyed.since)
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(oldest) = table.oldest()
+            && now.saturating_since(oldest.since) >= KEY_TTL
         {
-            let oldest = oldest.0.clone();
-            keys.remove(&oldest);
+            table.forget_oldest();
         }
-        let keyed = keys.entry(key).or_insert_with(|| KeyedTrigger {
-            since: now,
-            fingerprint: fingerprint.to_owned(),
-            response: Arc::default(),
-        });
-        if keyed.fingerprint != fingerprint {
-            return Err(Problem::new(Code::Conflict, "this key was used with a different request")
+        if let Some(keyed) = table.triggers.get(&key) {
+            if keyed.fingerprint != fingerprint {
+                return Err(Problem::new(
+                    Code::Conflict,
+                    "this key was used with a different request",
+                )
                 .with_hint("use a new key for each request")
                 .with_field("Idempotency-Key"));
+            }
+            return Ok(Arc::clone(&keyed.response));
         }
-        Ok(Arc::clone(&keyed.response))
+        let response = Arc::default();
+        table.add(key, fingerprint, Arc::clone(&response), now);
+        Ok(response)
+    }
+
+    /// Counts the memory of a response.
+    fn count_response(&self, key: KeyHash, response: &TriggerResponse) {
+        let names = response.instances.iter().chain(&response.already_pending);
+        let names = names.map(|name| size_of::<String>() + name.capacity());
+        let bytes = ENTRY_BYTES + names.sum::<usize>();
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(keyed) = table.triggers.get_mut(&key) else { return };
+        let before = std::mem::replace(&mut keyed.bytes, bytes);
+        table.bytes = table.bytes - before + bytes;
+        table.forget_excess();
+    }
+}
+
+/// Memory of an entry without its response.
+const ENTRY_BYTES: usize = size_of::<KeyedTrigger>()
+    + 2 * size_of::<(u64, KeyHash)>()
+    + size_of::<OnceCell<TriggerResponse>>();
+
+impl KeyTable {
+    fn oldest(&self) -> Option<&KeyedTrigger> {
+        self.order.first_key_value().and_then(|(_, key)| self.triggers.get(key))
+    }
+
+    fn add(
+        &mut self,
+        key: KeyHash,
+        fingerprint: KeyHash,
+        response: Arc<OnceCell<TriggerResponse>>,
+        since: Monotonic,
+    ) {
+        let (number, bytes) = (self.next_number, ENTRY_BYTES);
+        self.next_number += 1;
+        self.order.insert(number, key);
+        self.triggers.insert(key, KeyedTrigger { since, fingerprint, response, bytes });
+        self.bytes += bytes;
+        self.forget_excess();
+    }
+
+    fn forget_excess(&mut self) {
+        while self.triggers.len() > MAX_KEYS || self.bytes > MAX_KEY_BYTES {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.order.pop_first().and_then(|(_, key)| self.triggers.remove(&key));
+        self.bytes -= oldest.map_or(self.bytes, |keyed| keyed.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_secs(seconds))
+    }
+
+    fn remember(keys: &IdempotencyKeys, key: &str, instances: usize) {
+        let key = KeyHash::of(key);
+        let cell = keys.entry(key, KeyHash::of("{}"), at(0)).unwrap();
+        let instances = (0..instances).map(|number| format!("10.0.0.7@-@{number:050}"));
+        let response = TriggerResponse {
+            run: RunId::triggered(7),
+            instances: instances.collect(),
+            already_pending: Vec::new(),
+        };
+        keys.count_response(key, &response);
+        cell.set(response).unwrap();
+    }
+
+    fn is_remembered(keys: &IdempotencyKeys, key: &str) -> bool {
+        keys.0.lock().unwrap().triggers.contains_key(&KeyHash::of(key))
+    }
+
+    #[test]
+    fn idempotency_keys_are_bounded_in_bytes_and_the_newest_stay() {
+        let keys = IdempotencyKeys::default();
+        for number in 0..200 {
+            // About 170 KB each, 34 MB together.
+            remember(&keys, &format!("large {number}"), 2_000);
+        }
+
+        let table = keys.0.lock().unwrap();
+        let kept: usize = table.triggers.values().map(|keyed| keyed.bytes).sum();
+        assert!(kept == table.bytes && kept <= MAX_KEY_BYTES, "{kept}");
+        assert!(table.triggers.len() > 50 && table.order.len() == table.triggers.len());
+        drop(table);
+        assert!(is_remembered(&keys, "large 199") && !is_remembered(&keys, "large 0"));
+    }
+
+    #[test]
+    fn idempotency_keys_are_bounded_in_number_and_time() {
+        let keys = IdempotencyKeys::default();
+        for number in 0..=MAX_KEYS {
+            remember(&keys, &format!("{number}"), 0);
+        }
+        assert!(!is_remembered(&keys, "0") && is_remembered(&keys, "1"));
+
+        let later = at(KEY_TTL.as_secs());
+        keys.entry(KeyHash::of("later"), KeyHash::of("{}"), later).unwrap();
+
+        let table = keys.0.lock().unwrap();
+        assert_eq!((table.triggers.len(), table.bytes), (1, ENTRY_BYTES));
+    }
+
+    #[test]
+    fn idempotency_key_of_another_request_is_a_conflict() {
+        let keys = IdempotencyKeys::default();
+        let entry = |request| keys.entry(KeyHash::of("key"), KeyHash::of(request), at(0));
+        let first = entry("{}").unwrap();
+
+        assert!(Arc::ptr_eq(&first, &entry("{}").unwrap()));
+        assert_eq!(entry("{\"shards\":[0]}").unwrap_err().code, Code::Conflict);
     }
 }

@@ -1,7 +1,7 @@
 //! Events of a registry as server-sent events.
 //!
-//! A stream ends with its session or token, and when the registry is removed. That is checked before every event, so that it also ends under
-//! load. A client that falls behind is told to reload everything.
+//! A stream ends with the very session, token or password that opened it, and when the registry is removed. That is checked before every event, so
+//! that it also ends under load, and every second, so that a quiet one does not stay. A client that falls behind has to reload everything.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -25,13 +25,18 @@ use crate::{
         accounts::ALL_REGISTRIES,
         caller::{AuthMethod, Authorized, Caller, Viewer},
     },
-    http::{extract::Query, paging::loaded_mirror, problem::Problem, state::AppState},
+    http::{
+        extract::Query, paging::loaded_mirror, problem::Problem, state::AppState,
+        streams::StreamSlot,
+    },
     jobs::routes::{JobRow, JobView},
 };
 use elasticjob::admin::mirror::Change;
 
 /// Interval of comments that keep proxies from closing a stream without events for this client.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the right to read is checked while nothing is sent.
+const RIGHTS_CHECK: Duration = Duration::from_secs(1);
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(events))
@@ -56,12 +61,15 @@ async fn events(
     access: Authorized<Viewer>,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, Problem> {
+    let slot = access.app.open_stream(&access.caller)?;
     let changes = access.registry.mirror.subscribe();
     let runs = access.app.histories.subscribe(&access.registry.name);
     let is_connected = loaded_mirror(&access).await?.read(|seen| seen.is_current);
-    let next_heartbeat = access.app.clock.monotonic() + HEARTBEAT;
+    let now = access.app.clock.monotonic();
     let stream_state = EventStream {
-        next_heartbeat,
+        _slot: slot,
+        next_heartbeat: now + HEARTBEAT,
+        next_check: now + RIGHTS_CHECK,
         caller: access.caller,
         app: access.app,
         registry: access.registry,
@@ -80,6 +88,7 @@ async fn events(
 }
 
 struct EventStream {
+    _slot: StreamSlot,
     caller: Caller,
     app: AppState,
     registry: Arc<RegistryConnection>,
@@ -91,12 +100,16 @@ struct EventStream {
     first_change: Option<Change>,
     /// When the next heartbeat is due.
     next_heartbeat: Monotonic,
+    /// When the right to read is checked next.
+    next_check: Monotonic,
 }
 
 enum StreamItem {
     Event(Event),
     /// A change that this client did not ask for.
     Ignored,
+    /// The right to read is to be checked.
+    Check,
     /// The source of changes is closed.
     End,
 }
@@ -119,7 +132,8 @@ impl EventStream {
                     return may_listen(&self.app, &self.caller, &self.registry).then_some(event);
                 }
                 StreamItem::Ignored => {}
-                StreamItem::End => return None,
+                StreamItem::Check if may_listen(&self.app, &self.caller, &self.registry) => {}
+                StreamItem::Check | StreamItem::End => return None,
             }
         }
     }
@@ -133,6 +147,10 @@ impl EventStream {
                 Err(RecvError::Closed) => StreamItem::End,
             },
             run = next_run(&mut self.runs) => self.run(run).into(),
+            () = clock.sleep_until(self.next_check) => {
+                self.next_check = clock.monotonic() + RIGHTS_CHECK;
+                StreamItem::Check
+            }
             () = clock.sleep_until(self.next_heartbeat) => {
                 self.next_heartbeat = clock.monotonic() + HEARTBEAT;
                 // A history may have been added meanwhile.
@@ -220,8 +238,11 @@ pub(crate) fn may_listen(
             session_roles = session.as_ref().and_then(|session| session.roles.clone());
             session.is_some()
         }
-        AuthMethod::Token(name) => app.accounts.has_token(&caller.username, name, clock.now()),
-        AuthMethod::Basic => true,
+        AuthMethod::Token(_) | AuthMethod::Basic => {
+            caller.credential.as_ref().is_some_and(|credential| {
+                app.accounts.has_credential(&caller.username, credential, clock.now())
+            })
+        }
     };
     let roles = session_roles.or_else(|| app.accounts.roles(&caller.username)).unwrap_or_default();
     is_open

@@ -1,7 +1,7 @@
 //! The HTTP client of HTTP jobs and alerts.
 
 use std::{
-    collections::HashMap,
+    collections::VecDeque,
     error::Error,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -23,6 +23,12 @@ const MAX_REDIRECTS: usize = 20;
 /// How many bytes of a response body are read.
 const MAX_BODY: usize = 64 * 1024;
 
+/// Clients that are kept, the most recently used ones. Timeouts come from the registry, where any number of them may be stored.
+const MAX_CLIENTS: usize = 16;
+
+/// Idle connections that a client keeps for each host.
+const MAX_IDLE_PER_HOST: usize = 8;
+
 /// HTTP client with trusted certificates, allowed hosts and open connections. One per process is enough.
 ///
 /// It trusts the system's certificates and uses the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
@@ -31,8 +37,8 @@ pub struct HttpClient {
     roots: Vec<CertificateDer<'static>>,
     allow_only: Option<Arc<[String]>>,
     no_proxy: bool,
-    // By timeouts, because reqwest sets those for a client and not for a request.
-    clients: Mutex<HashMap<Timeouts, Client>>,
+    // By timeouts, because reqwest sets those for a client and not for a request. The most recently used is the first.
+    clients: Mutex<VecDeque<(Timeouts, Client)>>,
 }
 
 /// Limits for connecting and for waiting until something arrives.
@@ -83,11 +89,13 @@ impl HttpClient {
             .permanent());
         }
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&timeouts) {
-            return Ok(client.clone());
-        }
-        let client = self.build(timeouts)?;
-        clients.insert(timeouts, client.clone());
+        let known = clients.iter().position(|(known, _)| *known == timeouts);
+        let client = match known.and_then(|index| clients.remove(index)) {
+            Some((_, client)) => client,
+            None => self.build(timeouts)?,
+        };
+        clients.truncate(MAX_CLIENTS - 1);
+        clients.push_front((timeouts, client.clone()));
         Ok(client)
     }
 
@@ -97,7 +105,8 @@ impl HttpClient {
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
             .redirect(redirects(self.allow_only.clone()))
             .connect_timeout(timeouts.connect)
-            .read_timeout(timeouts.read);
+            .read_timeout(timeouts.read)
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST);
         if self.no_proxy {
             builder = builder.no_proxy();
         }
@@ -178,6 +187,24 @@ mod tests {
 
     fn url(text: &str) -> Url {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn number_of_kept_clients_is_limited_whatever_timeouts_are_stored() {
+        let (http_client, url) = (HttpClient::new(), url("http://127.0.0.1/"));
+        let timeouts = |millis| {
+            let read = Duration::from_millis(millis);
+            Timeouts { connect: read, read }
+        };
+        for millis in 1..=100 {
+            http_client.client(&url, timeouts(millis)).unwrap();
+            http_client.client(&url, timeouts(1)).unwrap();
+        }
+
+        let kept = http_client.clients.lock().unwrap();
+        let kept: Vec<_> = kept.iter().map(|(timeouts, _)| *timeouts).collect();
+        assert_eq!(kept.len(), MAX_CLIENTS);
+        assert_eq!(kept[..3], [timeouts(1), timeouts(100), timeouts(99)], "the ones in use stay");
     }
 
     #[test]

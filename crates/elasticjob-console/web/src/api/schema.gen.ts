@@ -95,7 +95,7 @@ export interface components {
         /** @enum {string} */
         ChangeKind: "new" | "changed" | "same";
         /** @enum {string} */
-        Code: "malformed" | "invalid" | "notAuthenticated" | "forbidden" | "csrf" | "registryNotAuthorised" | "notFound" | "noHistory" | "methodNotAllowed" | "conflict" | "refused" | "preconditionFailed" | "preconditionRequired" | "tooLarge" | "unsupportedMediaType" | "misdirected" | "tooManyRequests" | "unreachable" | "timedOut" | "internal";
+        Code: "malformed" | "invalid" | "notAuthenticated" | "forbidden" | "csrf" | "registryNotAuthorised" | "notFound" | "noHistory" | "methodNotAllowed" | "conflict" | "refused" | "preconditionFailed" | "preconditionRequired" | "tooLarge" | "unsupportedMediaType" | "misdirected" | "tooManyRequests" | "unreachable" | "bodyTimedOut" | "timedOut" | "internal";
         ConfigPlan: {
             change: components["schemas"]["ChangeKind"];
             config: Record<string, never>;

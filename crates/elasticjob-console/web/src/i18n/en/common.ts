@@ -72,6 +72,7 @@ export const common = {
     tooManyRequests: "Too many attempts",
     unreachable: "The registry or its history store cannot be reached",
     noHistory: "No history store is configured",
+    bodyTimedOut: "The request arrived too slowly",
     timedOut: "The request timed out",
     internal: "Internal server error",
     offline: "The console cannot be reached",

@@ -61,6 +61,7 @@ export const common: typeof English = {
     tooManyRequests: "尝试次数过多",
     unreachable: "无法连接注册中心或其历史库",
     noHistory: "未配置历史库",
+    bodyTimedOut: "请求内容未及时送达",
     timedOut: "操作超时",
     internal: "服务器内部错误",
     offline: "无法连接控制台",
