@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(test)]
+use super::step_recorder::{self, Step};
 use super::{
     Error,
     privacy::{DIR_MODE, FILE_MODE},
 };
-#[cfg(test)]
-use super::step_recorder::{self, Step};
 
 /// A file that is written sequentially.
 #[derive(Debug)]
