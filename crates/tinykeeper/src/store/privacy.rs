@@ -19,6 +19,7 @@ use super::files;
 pub(super) const DIR_MODE: u32 = 0o700;
 pub(super) const FILE_MODE: u32 = 0o600;
 
+const ACCESS_FOR_OTHERS: u32 = 0o077;
 /// Mode bits with which others can replace files in a directory.
 const WRITE_FOR_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
@@ -26,11 +27,8 @@ const STICKY: u32 = 0o1000;
 /// Takes the access of other users to an existing data directory away. A file that belongs to another user is only reported: it
 /// may be readable all the same.
 pub(super) fn tighten(dir: &Path) {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        // The recovery reads the directory too, and reports the error.
-        Err(_) => return,
-    };
+    // If it fails, the recovery reports the error: it reads the directory too.
+    let Ok(entries) = fs::read_dir(dir) else { return };
     let mut is_exclusive = true;
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(files::is_store_name) {
@@ -51,16 +49,19 @@ pub(super) fn tighten(dir: &Path) {
     }
 }
 
+fn is_open(mode: u32) -> bool {
+    mode & ACCESS_FOR_OTHERS != 0
+}
+
 fn is_open_for_writing(mode: u32) -> bool {
     mode & WRITE_FOR_OTHERS != 0 && mode & STICKY == 0
 }
 
 fn tighten_dir(dir: &Path) -> io::Result<()> {
-    let mode = fs::metadata(dir)?.permissions().mode();
-    if mode & 0o077 == 0 {
-        return Ok(());
+    if is_open(fs::metadata(dir)?.permissions().mode()) {
+        fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))?;
     }
-    fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
+    Ok(())
 }
 
 fn tighten_file(path: &Path) -> io::Result<()> {
@@ -68,10 +69,10 @@ fn tighten_file(path: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.permissions().mode() & 0o077 == 0 {
-        return Ok(());
+    if metadata.is_file() && is_open(metadata.permissions().mode()) {
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     }
-    file.set_permissions(Permissions::from_mode(FILE_MODE))
+    Ok(())
 }
 
 fn report(path: &Path, result: io::Result<()>) {

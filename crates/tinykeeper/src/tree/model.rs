@@ -55,7 +55,7 @@ pub(super) struct Meta {
 
 impl Node {
     pub(super) fn child_names(&self) -> Vec<String> {
-        self.children.iter().map(|name| name.to_string()).collect()
+        self.children.iter().map(std::string::ToString::to_string).collect()
     }
 
     pub(super) fn stat(&self) -> Stat {

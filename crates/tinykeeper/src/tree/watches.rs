@@ -112,10 +112,10 @@ impl Watches {
             *flag = true;
             self.recursive += usize::from(mode == Mode::Recursive);
         }
-        let watched = self.paths.entry(watcher).or_default();
-        if !watched.paths.contains(path) {
-            watched.paths.insert(path.into());
-            watched.bytes += watch_bytes(path);
+        let own = self.paths.entry(watcher).or_default();
+        if !own.paths.contains(path) {
+            own.paths.insert(path.into());
+            own.bytes += watch_bytes(path);
             self.bytes += watch_bytes(path);
         }
     }
@@ -153,9 +153,9 @@ impl Watches {
 
     /// Removes all watches of one watcher.
     pub(super) fn remove_watcher(&mut self, watcher: WatcherId) {
-        let watched = self.paths.remove(&watcher).unwrap_or_default();
-        self.bytes -= watched.bytes;
-        for path in watched.paths {
+        let own = self.paths.remove(&watcher).unwrap_or_default();
+        self.bytes -= own.bytes;
+        for path in own.paths {
             for entries in [&mut self.data, &mut self.child] {
                 if let Some(watchers) = entries.get_mut(&path) {
                     if let Some(modes) = watchers.remove(&watcher) {
@@ -219,7 +219,7 @@ impl Watches {
 
     /// Approximate memory of the watches of one watcher and of all watchers.
     pub(super) fn bytes(&self, watcher: WatcherId) -> (usize, usize) {
-        (self.paths.get(&watcher).map_or(0, |watched| watched.bytes), self.bytes)
+        (self.paths.get(&watcher).map_or(0, |own| own.bytes), self.bytes)
     }
 
     fn table(&self, table: Table) -> &WatchersByPath {
@@ -245,12 +245,12 @@ impl Watches {
             }
         }
         if !still_watches
-            && let Some(watched) = self.paths.get_mut(&watcher)
-            && watched.paths.remove(path)
+            && let Some(own) = self.paths.get_mut(&watcher)
+            && own.paths.remove(path)
         {
-            watched.bytes -= watch_bytes(path);
+            own.bytes -= watch_bytes(path);
             self.bytes -= watch_bytes(path);
-            if watched.paths.is_empty() {
+            if own.paths.is_empty() {
                 self.paths.remove(&watcher);
             }
         }
