@@ -4,7 +4,7 @@ use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, tim
 
 use clap::Parser;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tinykeeper::server::{Config, Server, ServerError};
+use tinykeeper::server::{Config, FourLetterWords, Server, ServerError};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A ZooKeeper server in one process, for development, tests and small installations.
@@ -32,6 +32,13 @@ struct Options {
     /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_connections: usize,
+    /// Maximum number of connections of one address
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    max_connections_per_address: usize,
+    /// Four-letter words to execute, separated by commas; * for all, none for none. stat, cons, dump and conf tell everyone who
+    /// reaches the port addresses of clients, session ids and the data directory
+    #[arg(long, value_name = "LIST", default_value = "ruok,srvr,mntr,isro")]
+    four_letter_words: FourLetterWords,
     /// Number of transactions between snapshots
     #[arg(long, value_name = "N", requires = "data", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     snapshot_every: u64,
@@ -68,6 +75,8 @@ async fn serve(options: Options) -> Result<(), ServerError> {
         Duration::from_millis(options.max_session_timeout.max(options.min_session_timeout).into());
     config.max_frame = options.max_frame;
     config.max_connections = options.max_connections;
+    config.max_connections_per_address = options.max_connections_per_address;
+    config.four_letter_words = options.four_letter_words;
     config.snapshot_every = options.snapshot_every;
     let storage =
         config.data.as_ref().map_or("in memory".into(), |dir| format!("in {}", dir.display()));

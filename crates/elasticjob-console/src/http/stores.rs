@@ -1,12 +1,12 @@
 //! What the console stores: registries and history stores that were added, accounts, and the audit.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use elasticjob::runtime::Clock;
 
 use super::console::Console;
 use crate::{
-    audit::trail::AuditTrail, auth::accounts::Accounts, error::ConsoleError,
+    audit::trail::AuditTrail, auth::accounts::Accounts, error::ConsoleError, files,
     history::stores::HistoryConnections, registries::connections::Registries,
 };
 
@@ -44,7 +44,7 @@ impl Stores {
 }
 
 pub(super) fn create_data_dir(folder: &Path) -> Result<(), ConsoleError> {
-    fs::create_dir_all(folder).map_err(|error| {
+    files::create_private_folder(folder).map_err(|error| {
         ConsoleError::setting(format!("cannot create the folder {}: {error}", folder.display()))
             .with_hint("choose another with --data")
     })

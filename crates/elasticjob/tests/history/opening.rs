@@ -1,6 +1,10 @@
 //! Opening a database, and the errors that can cause.
 
-use std::time::Duration;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    time::Duration,
+};
 
 use elasticjob::history::{HistoryUrl, RunFilter, RunState, Sink, SinkError, Store, StoreError};
 use testbed::free_port;
@@ -23,6 +27,30 @@ async fn several_processes_can_create_sqlite_file_at_once() {
     for _ in 0..40 {
         open_at_once(&TestDatabase::sqlite()).await;
     }
+}
+
+#[tokio::test]
+async fn sqlite_files_are_readable_only_by_their_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.db");
+    let mode = |suffix: &str| {
+        let path = folder.path().join(format!("own.db{suffix}"));
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+
+    let store = Store::open(&HistoryUrl::sqlite(&file)).await.unwrap();
+    store.store(&done("settle", 0, 5)).await.unwrap();
+    assert_eq!([mode(""), mode("-wal"), mode("-shm")], [0o600; 3]);
+
+    for suffix in ["", "-wal", "-shm"] {
+        let path = folder.path().join(format!("own.db{suffix}"));
+        fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+    }
+    let again = Store::open(&HistoryUrl::sqlite(&file)).await.unwrap();
+
+    assert_eq!([mode(""), mode("-wal"), mode("-shm")], [0o600; 3], "tightened");
+    assert_eq!(again.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no other file is left");
 }
 
 async fn open_at_once(database: &TestDatabase) {

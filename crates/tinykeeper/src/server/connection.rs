@@ -24,12 +24,16 @@ use super::{
     config::Config,
     core::{ConnectionId, Inbound},
     four_letter,
-    outbox::{self, NextOutput, OutboxReceiver},
+    outbox::{self, NextOutput, OutboxReceiver, QueuedTotal},
 };
 use crate::wire::{ConnectRequest, DecodeError, Reader, Request, RequestHeader, frame};
 
 /// Bytes to request from the socket at once. A client that pipelines has many requests waiting there.
 const READ_CHUNK: usize = 16 << 10;
+/// Largest first frame: it has a session id and a password of 16 bytes.
+const MAX_HANDSHAKE: usize = 4 << 10;
+/// Memory of a request that waits, beyond its bytes.
+const REQUEST_OVERHEAD: usize = 128;
 /// Unread bytes up to which a connection that waits for room tells that more have arrived.
 const PEEK: usize = 4 << 10;
 
@@ -61,12 +65,14 @@ pub(super) async fn serve(
     peer: SocketAddr,
     core: mpsc::Sender<Inbound>,
     budget: RequestBudget,
+    queued_total: QueuedTotal,
     config: Arc<Config>,
 ) {
     let _ = socket.set_nodelay(true);
     let (reader, writer) = socket.into_split();
+    let input = BytesMut::new();
     let mut connection =
-        Connection { id, peer, reader, writer, input: BytesMut::new(), core, budget, config };
+        Connection { id, peer, reader, writer, input, core, budget, queued_total, config };
     let reason = match connection.run().await {
         Err(reason) => reason,
         Ok(never) => match never {},
@@ -94,6 +100,7 @@ struct Connection {
     input: BytesMut,
     core: mpsc::Sender<Inbound>,
     budget: RequestBudget,
+    queued_total: QueuedTotal,
     config: Arc<Config>,
 }
 
@@ -112,7 +119,7 @@ impl Connection {
             FirstMessage::Connect(frame) => frame,
         };
         let request = ConnectRequest::decode(&mut Reader::new(connect))?;
-        let (outbox, mut receiver) = outbox::channel(self.config.max_outbox);
+        let (outbox, mut receiver) = outbox::channel(self.config.max_outbox, &self.queued_total);
         let connect = Inbound::Connect { connection: self.id, peer: self.peer, request, outbox };
         self.core.send(connect).await.map_err(|_| CloseReason::ServerClosed)?;
         let mut output = Vec::new();
@@ -142,11 +149,12 @@ impl Connection {
     async fn first_message(&mut self) -> Result<FirstMessage, CloseReason> {
         loop {
             if let Some(command) =
-                self.input.first_chunk::<4>().and_then(|bytes| four_letter::Command::parse(*bytes))
+                self.input.first_chunk::<4>().and_then(|bytes| four_letter::Command::parse(bytes))
             {
                 return Ok(FirstMessage::Command(command));
             }
-            if let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
+            let limit = self.config.max_frame.min(MAX_HANDSHAKE);
+            if let Some(frame) = frame::split(&mut self.input, limit)? {
                 return Ok(FirstMessage::Connect(frame));
             }
             read(&mut self.reader, &mut self.input).await?;
@@ -178,7 +186,7 @@ impl Connection {
         let mut requests = Vec::new();
         let mut bytes = 0;
         while let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
-            bytes += frame.len();
+            bytes += frame.len() + REQUEST_OVERHEAD;
             let mut reader = Reader::new(frame);
             let header = RequestHeader::decode(&mut reader)?;
             requests.push((header.xid, Request::decode(header.op, &mut reader)?));
@@ -317,10 +325,12 @@ mod tests {
         let budget = RequestBudget::new();
         let used_up = budget.try_acquire(usize::MAX).expect("the budget is unused");
         let config = Config { min_session_timeout: Duration::from_millis(30), ..Config::default() };
-        let (_outbox, mut receiver) = outbox::channel(config.max_outbox);
+        let queued_total = QueuedTotal::default();
+        let (_outbox, mut receiver) = outbox::channel(config.max_outbox, &queued_total);
         let config = Arc::new(config);
         let (id, input) = (1, BytesMut::new());
-        let mut connection = Connection { id, peer, reader, writer, input, core, budget, config };
+        let mut connection =
+            Connection { id, peer, reader, writer, input, core, budget, queued_total, config };
 
         let mut output = Vec::new();
         let waits = connection.wait_for_room(1, &mut output, &mut receiver);

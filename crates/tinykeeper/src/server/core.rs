@@ -11,10 +11,12 @@ use bytes::{Bytes, BytesMut};
 use rand::RngExt;
 use tokio::{
     sync::{mpsc, oneshot, watch},
+    task::yield_now,
     time::{Instant, MissedTickBehavior, interval_at, sleep_until},
 };
 
 use super::{
+    addresses::{AddressLimit, AddressSlot},
     auth,
     budget::RequestPermit,
     clock,
@@ -23,7 +25,7 @@ use super::{
     four_letter::{Command, ConnectionStatus, Counters, ServerStatus},
     journal::{Batch, Journal},
     outbox::Outbox,
-    respond::respond,
+    respond::{exceeds_watch_limit, respond},
 };
 use crate::{
     tree::{Caller, Notification, Tree, WatcherId, WriteResult, is_allowed},
@@ -72,6 +74,11 @@ const MAX_TURN: usize = 256;
 /// Bytes of records and output after which a turn of the loop ends.
 const MAX_TURN_BYTES: usize = 1 << 20;
 
+/// Requests of one connection after which other connections have their turn.
+const MAX_SLICE: usize = 1024;
+/// Time after which other connections have their turn. A request that has begun is completed.
+const MAX_SLICE_TIME: Duration = Duration::from_millis(5);
+
 /// By how much a clock may have been set back. It is limited, so that no client can use up the transaction ids.
 const MAX_CLOCK_STEP_MS: i64 = 366 * 24 * 3_600_000;
 
@@ -83,6 +90,11 @@ pub(super) struct Core {
     connections: HashMap<ConnectionId, Connection>,
     by_session: HashMap<i64, ConnectionId>,
     expiry: Expiry,
+    /// Places of the addresses that opened the sessions. Sessions from before the start have none.
+    session_slots: HashMap<i64, AddressSlot>,
+    session_limit: AddressLimit,
+    /// Connections whose requests continue in the next turn.
+    unfinished: VecDeque<ConnectionId>,
     next_session: i64,
     counters: Counters,
     /// Connections with buffered output, sorted, so that a turn always flushes in the same order.
@@ -91,6 +103,7 @@ pub(super) struct Core {
     batch: Batch,
     /// Bytes of the records and the output of this turn, including output that is not in the batch yet.
     turn_bytes: usize,
+    turn_began: Instant,
     /// Number of transactions since the last snapshot.
     since_snapshot: u64,
     /// Number of messages that waited when this turn began.
@@ -105,6 +118,8 @@ struct Connection {
     buffer: BytesMut,
     /// Requests not processed yet: they wait while the peer leaves too many bytes unread.
     pending: VecDeque<PendingRequest>,
+    /// It is in [`Core::unfinished`]: its pending requests wait for their turn.
+    is_unfinished: bool,
     received: u64,
     sent: u64,
 }
@@ -131,6 +146,7 @@ impl Core {
         for session in tree.sessions() {
             expiry.track(session.id, millis(session.timeout_ms), now);
         }
+        let session_limit = AddressLimit::new(config.max_sessions_per_address);
         Self {
             config,
             listen,
@@ -139,11 +155,15 @@ impl Core {
             connections: HashMap::new(),
             by_session: HashMap::new(),
             expiry,
+            session_slots: HashMap::new(),
+            session_limit,
+            unfinished: VecDeque::new(),
             next_session: clock::first_session(unix_ms).max(newest_session + 1),
             counters: Counters::default(),
             with_output: BTreeSet::new(),
             batch: Batch::default(),
             turn_bytes: 0,
+            turn_began: now,
             since_snapshot,
             outstanding: 0,
         }
@@ -182,8 +202,11 @@ impl Core {
                     }
                     self.outstanding = inbox.len();
                 }
+                // Connections have to run meanwhile, to send output and to read.
+                () = yield_now(), if !self.unfinished.is_empty() => {}
             }
-            if !self.handle_all(&mut messages).await {
+            self.turn_began = clock::now();
+            if !self.handle_all(&mut messages).await || !self.continue_unfinished().await {
                 break;
             }
             if let Some(now) = expire_at {
@@ -205,7 +228,35 @@ impl Core {
     async fn handle_all(&mut self, messages: &mut Vec<Inbound>) -> bool {
         for inbound in messages.drain(..) {
             self.handle(inbound);
-            if self.turn_bytes >= MAX_TURN_BYTES && !self.finish_turn().await {
+            if self.is_turn_over() && !self.interrupt_turn().await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends what there is before the turn goes on; `false` if the journal has failed.
+    async fn interrupt_turn(&mut self) -> bool {
+        let is_journal_alive = self.finish_turn().await;
+        yield_now().await;
+        is_journal_alive
+    }
+
+    /// Whether there is so much output, or it has waited so long, that it is sent before anything else is processed.
+    fn is_turn_over(&self) -> bool {
+        self.turn_bytes >= MAX_TURN_BYTES
+            || clock::now().saturating_duration_since(self.turn_began) > MAX_SLICE_TIME
+    }
+
+    /// Gives every connection that had more requests than fit into its last slice another one; `false` if the journal has failed.
+    async fn continue_unfinished(&mut self) -> bool {
+        for _ in 0..self.unfinished.len() {
+            let Some(id) = self.unfinished.pop_front() else { break };
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.is_unfinished = false;
+            }
+            self.process_requests(id);
+            if self.is_turn_over() && !self.interrupt_turn().await {
                 return false;
             }
         }
@@ -245,7 +296,7 @@ impl Core {
             Inbound::OutboxDrained { connection } => self.process_requests(connection),
             Inbound::Disconnected { connection } => self.remove_connection(connection),
             Inbound::Command { command, reply } => {
-                let _ = reply.send(self.status().reply(command));
+                let _ = reply.send(self.status(command).reply(command));
             }
         }
     }
@@ -282,6 +333,7 @@ impl Core {
             outbox,
             buffer: BytesMut::new(),
             pending: VecDeque::new(),
+            is_unfinished: false,
             received: 1,
             sent: 1,
         };
@@ -292,7 +344,17 @@ impl Core {
                 connection.outbox.abort();
                 return;
             }
+            let Some(slot) = self.session_limit.try_take(peer.ip()) else {
+                tracing::warn!(
+                    %peer,
+                    max_sessions_per_address = self.config.max_sessions_per_address,
+                    "connection refused: too many sessions of this address"
+                );
+                connection.outbox.abort();
+                return;
+            };
             let (session, password) = self.open_session(timeout_ms);
+            self.session_slots.insert(session, slot);
             self.bind(session, id, timeout, &mut connection);
             ConnectResponse {
                 protocol_version: 0,
@@ -360,14 +422,25 @@ impl Core {
         }
     }
 
-    /// Processes pending requests in order until the peer leaves too many bytes unread. This slows the peer down instead of
-    /// filling memory with replies.
+    /// Processes pending requests in order until the peer leaves too many bytes unread, which slows the peer down instead of
+    /// filling memory with replies, or until its slice is used up, so that others need not wait for all of its requests.
     fn process_requests(&mut self, id: ConnectionId) {
+        let began = clock::now();
+        let mut processed = 0;
         while let Some(connection) = self.connections.get_mut(&id)
+            && !connection.is_unfinished
             && !connection.pending.is_empty()
             && !connection.outbox.is_backlogged(connection.buffer.len())
-            && let Some(pending) = connection.pending.pop_front()
         {
+            if processed >= MAX_SLICE
+                || (processed > 0 && clock::now().saturating_duration_since(began) > MAX_SLICE_TIME)
+            {
+                connection.is_unfinished = true;
+                self.unfinished.push_back(id);
+                return;
+            }
+            let Some(pending) = connection.pending.pop_front() else { return };
+            processed += 1;
             self.process_request(id, pending.xid, &pending.request);
         }
     }
@@ -383,15 +456,9 @@ impl Core {
         let caller = Caller { session, ids: &connection.ids };
         let (zxid, response) = match request {
             Request::Auth { scheme, auth } => {
-                let response = match auth::authenticate(scheme, auth, connection.peer.ip()) {
-                    Some(auth_id) => {
-                        if !connection.ids.contains(&auth_id) {
-                            connection.ids.push(auth_id);
-                        }
-                        Ok(Response::Empty)
-                    }
-                    None => Err(Code::AUTH_FAILED),
-                };
+                let is_proved = auth::authenticate(scheme, auth, connection.peer.ip())
+                    .is_some_and(|id| auth::add_id(&mut connection.ids, id));
+                let response = if is_proved { Ok(Response::Empty) } else { Err(Code::AUTH_FAILED) };
                 (self.tree.zxid(), response)
             }
             Request::WhoAmI => {
@@ -404,8 +471,24 @@ impl Core {
                 let written = self.tree.close_session(session, clock::unix_ms());
                 let zxid = written.zxid;
                 self.expiry.forget(session);
+                self.session_slots.remove(&session);
                 self.record(written);
                 (zxid, Ok(Response::Empty))
+            }
+            request
+                if exceeds_watch_limit(
+                    &self.tree,
+                    WatcherId(id),
+                    request,
+                    self.config.max_watch_bytes,
+                ) =>
+            {
+                tracing::warn!(
+                    peer = %connection.peer,
+                    max_watch_bytes = self.config.max_watch_bytes,
+                    "request refused: too many watches"
+                );
+                (self.tree.zxid(), Err(Code::QUOTA_EXCEEDED))
             }
             request => {
                 let now_ms = clock::unix_ms();
@@ -419,7 +502,12 @@ impl Core {
             }
         };
         self.reply(id, xid, zxid, response.as_ref());
-        if matches!(request, Request::CloseSession) || response == Err(Code::AUTH_FAILED) {
+        let must_close = match (request, &response) {
+            // A client ignores that its watches are not restored, and would wait for notifications in vain.
+            (Request::CloseSession, _) | (Request::SetWatches(_), Err(_)) => true,
+            (_, result) => *result == Err(Code::AUTH_FAILED),
+        };
+        if must_close {
             self.close_after_flush(id);
         }
     }
@@ -488,6 +576,7 @@ impl Core {
         for session in self.expiry.expired(now) {
             tracing::info!(session = format_args!("{session:#x}"), "session expired");
             let written = self.tree.close_session(session, clock::unix_ms());
+            self.session_slots.remove(&session);
             self.record(written);
             if let Some(id) = self.by_session.get(&session).copied() {
                 self.abort(id);
@@ -547,6 +636,7 @@ impl Core {
         }
         let mut batch = std::mem::take(&mut self.batch);
         self.turn_bytes = 0;
+        self.turn_began = clock::now();
         let Some(journal) = &self.journal else {
             batch.deliver();
             return true;
@@ -558,8 +648,10 @@ impl Core {
         batch.is_empty() || journal.write(batch).await
     }
 
-    fn status(&self) -> ServerStatus<'_> {
-        let connections = self.connections.values().map(|connection| ConnectionStatus {
+    fn status(&self, command: Command) -> ServerStatus<'_> {
+        let lists_connections = matches!(command, Command::Stat | Command::Cons);
+        let connections = self.connections.values().filter(|_| lists_connections);
+        let connections = connections.map(|connection| ConnectionStatus {
             address: connection.peer,
             session: connection.session,
             queued: connection.outbox.queued_bytes() + connection.buffer.len(),
@@ -571,6 +663,7 @@ impl Core {
             config: &self.config,
             listen: self.listen,
             counters: self.counters,
+            connection_count: self.connections.len(),
             connections: connections.collect(),
             outstanding: self.outstanding,
         }
@@ -591,16 +684,25 @@ fn millis(timeout_ms: i32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use tokio::task::{JoinSet, yield_now};
+    use tokio::task::JoinSet;
 
     use super::*;
-    use crate::server::outbox;
+    use crate::server::{
+        four_letter::FourLetterWords,
+        outbox::{self, OutboxReceiver},
+    };
 
-    #[tokio::test(start_paused = true)]
-    async fn session_with_requests_waiting_does_not_expire() {
+    fn core() -> Core {
+        let words = FourLetterWords::all();
+        let config = Config { four_letter_words: words, ..Config::in_memory() };
+        let address = SocketAddr::from(([127, 0, 0, 1], 2181));
+        Core::new(Arc::new(config), address, Tree::new(), None, 0)
+    }
+
+    /// Opens a session on a new connection.
+    fn connect(core: &mut Core, connection: ConnectionId) -> OutboxReceiver {
         let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
-        let mut core = Core::new(Arc::new(Config::in_memory()), peer, Tree::new(), None, 0);
-        let (outbox, _receiver) = outbox::channel(1 << 20);
+        let (outbox, receiver) = outbox::channel(1 << 20, &outbox::QueuedTotal::default());
         let request = ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: 0,
@@ -609,15 +711,41 @@ mod tests {
             password: Bytes::new(),
             read_only: None,
         };
-        core.handle(Inbound::Connect { connection: 1, peer, request, outbox });
+        core.handle(Inbound::Connect { connection, peer, request, outbox });
+        receiver
+    }
+
+    fn pings(connection: ConnectionId, count: usize) -> Inbound {
+        let requests = vec![(xid::PING, Request::Ping); count];
+        Inbound::Requests { connection, requests, arrived: clock::now(), permit: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_with_many_requests_lets_others_have_their_turn() {
+        let mut core = core();
+        let _receivers = [connect(&mut core, 1), connect(&mut core, 2)];
+        let waiting = |core: &Core, id| core.connections[&id].pending.len();
+
+        core.handle(pings(1, 2 * MAX_SLICE));
+        core.handle(pings(1, 1));
+        core.handle(pings(2, 1));
+
+        assert_eq!((waiting(&core, 1), waiting(&core, 2)), (MAX_SLICE + 1, 0));
+        for left in [1, 0] {
+            assert!(core.continue_unfinished().await);
+            assert_eq!((waiting(&core, 1), core.unfinished.len()), (left, left));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn session_with_requests_waiting_does_not_expire() {
+        let mut core = core();
+        let _receiver = connect(&mut core, 1);
         let (sender, inbox) = mpsc::channel(8);
         let (_stop, stopped) = watch::channel(false);
 
         tokio::time::advance(Duration::from_secs(10)).await;
-        let requests = vec![(xid::PING, Request::Ping)];
-        let ping =
-            Inbound::Requests { connection: 1, requests, arrived: clock::now(), permit: None };
-        sender.send(ping).await.unwrap();
+        sender.send(pings(1, 1)).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(core.run(inbox, stopped));
         yield_now().await;

@@ -1,11 +1,11 @@
 //! ZooKeeper's four-letter commands, which an operator sends with `nc` to inspect a server.
 
-use std::{fmt::Write, net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, fmt::Write, net::SocketAddr, str::FromStr, time::Duration};
 
 use super::config::Config;
 use crate::tree::Tree;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Command {
     Ruok,
     Srvr,
@@ -20,21 +20,102 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn parse(bytes: [u8; 4]) -> Option<Self> {
-        Some(match &bytes {
-            b"ruok" => Command::Ruok,
-            b"srvr" => Command::Srvr,
-            b"stat" => Command::Stat,
-            b"mntr" => Command::Mntr,
-            b"conf" => Command::Conf,
-            b"cons" => Command::Cons,
-            b"dump" => Command::Dump,
-            b"wchs" => Command::Wchs,
-            b"envi" => Command::Envi,
-            b"isro" => Command::Isro,
-            _ => return None,
-        })
+    const ALL: [Command; 10] = [
+        Command::Ruok,
+        Command::Srvr,
+        Command::Stat,
+        Command::Mntr,
+        Command::Conf,
+        Command::Cons,
+        Command::Dump,
+        Command::Wchs,
+        Command::Envi,
+        Command::Isro,
+    ];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Command::Ruok => "ruok",
+            Command::Srvr => "srvr",
+            Command::Stat => "stat",
+            Command::Mntr => "mntr",
+            Command::Conf => "conf",
+            Command::Cons => "cons",
+            Command::Dump => "dump",
+            Command::Wchs => "wchs",
+            Command::Envi => "envi",
+            Command::Isro => "isro",
+        }
     }
+
+    pub(super) fn parse(word: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|command| command.word().as_bytes() == word)
+    }
+}
+
+/// The four-letter words that a server executes. It answers the others as ZooKeeper does: not in the whitelist.
+///
+/// By default these are `ruok`, `srvr`, `mntr` and `isro`. The others tell anyone who reaches the port the ids of sessions, the
+/// addresses of clients, paths of nodes, or the data directory.
+///
+/// ```
+/// use tinykeeper::server::FourLetterWords;
+///
+/// let words: FourLetterWords = "srvr, cons".parse()?;
+/// assert!("srvr,help".parse::<FourLetterWords>().is_err());
+/// # Ok::<(), tinykeeper::server::UnknownWord>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FourLetterWords(BTreeSet<Command>);
+
+impl FourLetterWords {
+    /// Every word.
+    pub fn all() -> Self {
+        Self(Command::ALL.into())
+    }
+
+    /// No word.
+    pub fn none() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    pub(super) fn contains(&self, command: Command) -> bool {
+        self.0.contains(&command)
+    }
+}
+
+impl Default for FourLetterWords {
+    fn default() -> Self {
+        Self([Command::Ruok, Command::Srvr, Command::Mntr, Command::Isro].into())
+    }
+}
+
+/// A word that is none of the four-letter words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a four-letter word of this server; hint: *, none, or a list of {words}", words = all_words())]
+pub struct UnknownWord(String);
+
+/// Reads words separated by commas, `*` for all, `none` for none.
+impl FromStr for FourLetterWords {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text.trim() {
+            "*" => Ok(Self::all()),
+            "none" => Ok(Self::none()),
+            list => {
+                let words = list.split(',').map(str::trim);
+                let parse = |word: &str| {
+                    Command::parse(word.as_bytes()).ok_or_else(|| UnknownWord(word.to_owned()))
+                };
+                words.map(parse).collect::<Result<_, _>>().map(Self)
+            }
+        }
+    }
+}
+
+fn all_words() -> String {
+    Command::ALL.map(Command::word).join(", ")
 }
 
 /// Statistics of the server.
@@ -64,12 +145,20 @@ pub(super) struct ServerStatus<'a> {
     pub(super) config: &'a Config,
     pub(super) listen: SocketAddr,
     pub(super) counters: Counters,
+    pub(super) connection_count: usize,
+    /// Empty unless the command lists them.
     pub(super) connections: Vec<ConnectionStatus>,
     pub(super) outstanding: usize,
 }
 
 impl ServerStatus<'_> {
     pub(super) fn reply(&self, command: Command) -> String {
+        if !self.config.four_letter_words.contains(command) {
+            return format!(
+                "{} is not executed because it is not in the whitelist.\n",
+                command.word()
+            );
+        }
         match command {
             Command::Ruok => "imok".into(),
             Command::Isro => "rw".into(),
@@ -131,7 +220,7 @@ impl ServerStatus<'_> {
             self.counters.latency_max.as_millis(),
             self.counters.received,
             self.counters.sent,
-            self.connections.len(),
+            self.connection_count,
             self.outstanding,
             self.tree.zxid(),
             self.tree.node_count(),
@@ -148,10 +237,10 @@ impl ServerStatus<'_> {
             ("min_latency", self.minimum_ms().to_string()),
             ("packets_received", self.counters.received.to_string()),
             ("packets_sent", self.counters.sent.to_string()),
-            ("num_alive_connections", self.connections.len().to_string()),
+            ("num_alive_connections", self.connection_count.to_string()),
             ("outstanding_requests", self.outstanding.to_string()),
             ("znode_count", self.tree.node_count().to_string()),
-            ("watch_count", self.tree.watch_count().2.to_string()),
+            ("watch_count", self.tree.watch_total().to_string()),
             ("ephemerals_count", ephemerals.to_string()),
             ("approximate_data_size", self.tree.data_bytes().to_string()),
             ("global_sessions", self.tree.sessions().count().to_string()),
@@ -167,13 +256,14 @@ impl ServerStatus<'_> {
             self.config.data.as_ref().map_or("(memory)".into(), |dir| dir.display().to_string());
         format!(
             "clientPort={}\nclientPortAddress={}\ndataDir={data}\nfsync={}\nminSessionTimeout={}\n\
-             maxSessionTimeout={}\nmaxConnections={}\nmaxSessions={}\njute.maxbuffer={}\nserverId=0\n",
+             maxSessionTimeout={}\nmaxConnections={}\nmaxClientCnxns={}\nmaxSessions={}\njute.maxbuffer={}\nserverId=0\n",
             self.listen.port(),
             self.listen.ip(),
             self.config.fsync,
             self.config.min_session_timeout.as_millis(),
             self.config.max_session_timeout.as_millis(),
             self.config.max_connections,
+            self.config.max_connections_per_address,
             self.config.max_sessions,
             self.config.max_frame,
         )
@@ -204,4 +294,30 @@ impl ServerStatus<'_> {
 /// The version that clients and tools read: a ZooKeeper version to compare, with the name of this server to recognise it.
 fn version() -> String {
     format!("3.9.0-tinykeeper-{}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_words_tell_no_session_address_or_folder() {
+        let default = FourLetterWords::default();
+
+        for word in ["stat", "cons", "dump", "conf", "envi", "wchs"] {
+            assert!(!default.contains(Command::parse(word.as_bytes()).unwrap()), "{word}");
+        }
+        assert_eq!("ruok,srvr, mntr ,isro".parse(), Ok(default));
+    }
+
+    #[test]
+    fn list_of_words_is_read_as_a_whole() {
+        assert_eq!("*".parse(), Ok(FourLetterWords::all()));
+        assert_eq!("none".parse(), Ok(FourLetterWords::none()));
+        assert_eq!("cons".parse(), Ok(FourLetterWords([Command::Cons].into())));
+        for bad in ["", "srvr,", "srvr,help", "SRVR", "srvr cons"] {
+            let error = bad.parse::<FourLetterWords>().unwrap_err().to_string();
+            assert!(error.contains("is not a four-letter word"), "{error}");
+        }
+    }
 }

@@ -26,9 +26,13 @@
 //! ([`Config::max_outbox`]). A connection that waits for the budget is not read.
 //!
 //! *Protection.* The server closes a connection, and logs why, if it sends a frame over the limit or invalid data, does not
-//! complete the handshake, does not read its replies, or exceeds the number of connections or sessions. The server itself
-//! continues.
+//! complete the handshake, does not read its replies, or exceeds the number of connections or sessions, in all or of its
+//! address. The server itself continues. Requests of one connection are processed for a few milliseconds, then other
+//! connections have their turn. Access lists, ids of a connection, the memory of watches and the size of a `multiRead` are
+//! limited. [`FourLetterWords`] that would tell session ids, addresses of clients or the data directory are not executed
+//! unless they are configured.
 
+mod addresses;
 mod auth;
 mod budget;
 mod clock;
@@ -45,5 +49,6 @@ mod start;
 
 pub use self::{
     config::Config,
+    four_letter::{FourLetterWords, UnknownWord},
     handle::{Server, ServerError},
 };

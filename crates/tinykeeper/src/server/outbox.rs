@@ -2,7 +2,7 @@
 //!
 //! The core and the journal put bytes in, the connection's task takes them out. The queue is bounded: while a peer leaves too
 //! many bytes unread, its further requests wait. If notifications still accumulate, the connection is aborted, so that it
-//! cannot exhaust memory.
+//! cannot exhaust memory. The bounds of every connection are small while all connections together leave much unread.
 
 use std::sync::{
     Arc,
@@ -11,6 +11,16 @@ use std::sync::{
 
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
+
+/// Bytes queued for all connections together from which on each may have only [`SMALL_BACKLOG`] queued before its requests
+/// wait. From twice as much on, a connection is aborted at [`SMALL_LIMIT`].
+const MAX_QUEUED: usize = 256 << 20;
+const SMALL_BACKLOG: usize = 64 << 10;
+const SMALL_LIMIT: usize = 1 << 20;
+
+/// The bytes queued for all connections of a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct QueuedTotal(Arc<AtomicUsize>);
 
 /// The sending end, held by the core.
 #[derive(Debug, Clone)]
@@ -38,18 +48,25 @@ pub(super) enum NextOutput {
     Aborted,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     queued_bytes: AtomicUsize,
+    total: QueuedTotal,
     /// The core waits for a message that bytes were sent.
     wants_drain_notice: AtomicBool,
     is_aborted: AtomicBool,
     aborted: Notify,
 }
 
-pub(super) fn channel(limit: usize) -> (Outbox, OutboxReceiver) {
+pub(super) fn channel(limit: usize, total: &QueuedTotal) -> (Outbox, OutboxReceiver) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared {
+        queued_bytes: AtomicUsize::new(0),
+        total: total.clone(),
+        wants_drain_notice: AtomicBool::new(false),
+        is_aborted: AtomicBool::new(false),
+        aborted: Notify::new(),
+    });
     (
         Outbox { queue: sender, shared: Arc::clone(&shared), limit },
         OutboxReceiver { queue: receiver, shared },
@@ -60,8 +77,10 @@ impl Outbox {
     /// Reserves room for this many bytes, which count as queued from now on; `false` if the queue would exceed its limit.
     pub(super) fn reserve(&self, length: usize) -> bool {
         let queued = self.shared.queued_bytes.fetch_add(length, Ordering::SeqCst);
+        let total = self.shared.total.0.fetch_add(length, Ordering::SeqCst);
+        let limit = if total >= 2 * MAX_QUEUED { self.limit.min(SMALL_LIMIT) } else { self.limit };
         // A single reply may exceed the limit; only bytes that the peer leaves unread count against it.
-        queued == 0 || queued + length <= self.limit
+        queued == 0 || queued + length <= limit
     }
 
     /// Queues bytes for which room was reserved.
@@ -77,7 +96,10 @@ impl Outbox {
     /// Whether so much is queued, with `more` about to be added, that the peer must read before its next request is processed.
     /// If so, the connection's task sends the core a message once bytes were sent.
     pub(super) fn is_backlogged(&self, more: usize) -> bool {
-        let threshold = (self.limit / 4).max(1);
+        let mut threshold = (self.limit / 4).max(1);
+        if self.shared.total.0.load(Ordering::SeqCst) >= MAX_QUEUED {
+            threshold = threshold.min(SMALL_BACKLOG);
+        }
         if self.queued_bytes() + more < threshold {
             return false;
         }
@@ -107,6 +129,7 @@ impl OutboxReceiver {
     /// Records that bytes were sent; returns whether the core wants a message about it.
     pub(super) fn mark_sent(&self, length: usize) -> bool {
         self.shared.queued_bytes.fetch_sub(length, Ordering::SeqCst);
+        self.shared.total.0.fetch_sub(length, Ordering::SeqCst);
         self.shared.wants_drain_notice.swap(false, Ordering::SeqCst)
     }
 
@@ -124,9 +147,39 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.total.0.fetch_sub(*self.queued_bytes.get_mut(), Ordering::SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn channel(limit: usize) -> (Outbox, OutboxReceiver) {
+        super::channel(limit, &QueuedTotal::default())
+    }
+
+    #[test]
+    fn unread_bytes_of_others_make_the_bounds_of_each_small() {
+        let total = QueuedTotal::default();
+        let (other, other_receiver) = super::channel(usize::MAX, &total);
+        let (outbox, receiver) = super::channel(32 << 20, &total);
+        outbox.reserve(SMALL_BACKLOG);
+
+        assert!(!outbox.is_backlogged(0));
+        other.reserve(MAX_QUEUED);
+        assert!(outbox.is_backlogged(0));
+        assert!(outbox.reserve(SMALL_LIMIT), "notifications may still be queued");
+        other.reserve(MAX_QUEUED);
+        assert!(!outbox.reserve(1), "and are too many now");
+
+        drop((other, other_receiver));
+        assert!(outbox.reserve(1));
+        drop((outbox, receiver));
+        assert_eq!(total.0.load(Ordering::SeqCst), 0);
+    }
 
     #[test]
     fn unread_outbox_has_no_room_beyond_its_limit() {

@@ -1,8 +1,8 @@
 //! Executes one request on the tree.
 
 use crate::{
-    tree::{Caller, Notification, OpResult, Tree, WatcherId, WriteResult},
-    wire::{Code, MultiResult, Op, ReadOp, Request, Response, op},
+    tree::{Caller, Notification, OpResult, Tree, WatcherId, WriteResult, watch_bytes},
+    wire::{Code, MultiResult, Op, Request, Response, SetWatches, op},
 };
 
 pub(super) struct RequestResult {
@@ -19,6 +19,30 @@ impl From<Result<Response, Code>> for RequestResult {
     }
 }
 
+/// Whether the watches that a request sets would exceed the limit for all watches or for those of one connection.
+pub(super) fn exceeds_watch_limit(
+    tree: &Tree,
+    watcher: WatcherId,
+    request: &Request,
+    max_bytes: usize,
+) -> bool {
+    let more = match request {
+        Request::Exists { path, watch: true }
+        | Request::GetData { path, watch: true }
+        | Request::GetChildren { path, watch: true }
+        | Request::GetChildrenStat { path, watch: true }
+        | Request::AddWatch { path, .. } => watch_bytes(path),
+        Request::SetWatches(wanted) => {
+            let SetWatches { data, exist, child, persistent, persistent_recursive, .. } = wanted;
+            let lists = [data, exist, child, persistent, persistent_recursive];
+            lists.into_iter().flatten().map(|path| watch_bytes(path)).sum()
+        }
+        _ => return false,
+    };
+    let (own, all) = tree.watch_bytes(watcher);
+    own + more > max_bytes / 8 || all + more > max_bytes
+}
+
 /// Executes a request on the tree. The core itself handles requests about the session (auth, who am I, close).
 pub(super) fn respond(
     tree: &mut Tree,
@@ -31,10 +55,7 @@ pub(super) fn respond(
     match request {
         Request::Write(op) => write(tree, caller, op, now_ms),
         Request::Multi(ops) => multi(tree, caller, ops, now_ms),
-        Request::MultiRead(ops) => {
-            let results = ops.iter().map(|op| read(tree, caller, op)).collect();
-            Ok(Response::Multi(results)).into()
-        }
+        Request::MultiRead(ops) => tree.multi_read(caller, ops).map(Response::Multi).into(),
         Request::Exists { path, watch } => {
             tree.exists(path, watch_if(watch)).map(Response::Stat).into()
         }
@@ -132,18 +153,6 @@ fn multi(tree: &mut Tree, caller: Caller<'_>, ops: &[Op], now_ms: i64) -> Reques
         written: Some(written),
         missed: Vec::new(),
     }
-}
-
-fn read(tree: &mut Tree, caller: Caller<'_>, op: &ReadOp) -> MultiResult {
-    let result = match op {
-        ReadOp::GetData { path } => {
-            tree.data(caller, path, None).map(|(data, stat)| MultiResult::GetData { data, stat })
-        }
-        ReadOp::GetChildren { path } => tree
-            .children(caller, path, None)
-            .map(|(children, _)| MultiResult::GetChildren { children }),
-    };
-    result.unwrap_or_else(MultiResult::Error)
 }
 
 fn found(exists: bool) -> Result<Response, Code> {

@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::{
+    addresses::AddressLimit,
     budget::RequestBudget,
     clock,
     config::Config,
@@ -16,6 +17,7 @@ use super::{
     core::{Core, Inbound},
     handle::{Server, ServerError},
     journal::Journal,
+    outbox::QueuedTotal,
 };
 use crate::{
     store::{self, Store},
@@ -107,6 +109,8 @@ async fn accept(
 ) -> Result<(), store::Error> {
     let mut connections = JoinSet::new();
     let budget = RequestBudget::new();
+    let queued_total = QueuedTotal::default();
+    let addresses = AddressLimit::new(config.max_connections_per_address);
     let mut next = 0;
     loop {
         let accepted = tokio::select! {
@@ -121,15 +125,28 @@ async fn accept(
                 tracing::warn!(%peer, max_connections = config.max_connections, "connection refused: too many connections");
             }
             Ok((socket, peer)) => {
+                let Some(slot) = addresses.try_take(peer.ip()) else {
+                    tracing::warn!(
+                        %peer,
+                        max_connections_per_address = config.max_connections_per_address,
+                        "connection refused: too many connections of this address"
+                    );
+                    continue;
+                };
                 next += 1;
-                connections.spawn(connection::serve(
+                let connection = connection::serve(
                     next,
                     socket,
                     peer,
                     core.clone(),
                     budget.for_another_connection(),
+                    queued_total.clone(),
                     Arc::clone(&config),
-                ));
+                );
+                connections.spawn(async move {
+                    connection.await;
+                    drop(slot);
+                });
             }
             Err(error) => {
                 // Most likely there are no free file descriptors; other connections have to end first.

@@ -2,14 +2,18 @@
 //! or simulate a crash after any of them (`step_recorder`).
 
 use std::{
-    fs::{self, File},
+    fs::{self, DirBuilder, File, Permissions},
     io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use super::Error;
 #[cfg(test)]
 use super::step_recorder::{self, Step};
+use super::{
+    Error,
+    privacy::{DIR_MODE, FILE_MODE},
+};
 
 /// A file that is written sequentially.
 #[derive(Debug)]
@@ -20,12 +24,17 @@ pub(super) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Creates an empty file, or truncates an existing one.
+    /// Creates an empty file, or truncates an existing one. Only this user can read it.
     pub(super) fn create(path: PathBuf) -> Result<OutputFile, Error> {
         let file = with_context("create", &path, || {
             #[cfg(test)]
             step_recorder::record(|| Step::Create(path.clone()))?;
-            File::create(&path)
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true).mode(FILE_MODE);
+            let file = options.open(&path)?;
+            // An existing file keeps its mode.
+            file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+            Ok(file)
         })?;
         Ok(OutputFile { file, path, position: 0 })
     }
@@ -122,13 +131,15 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
     })
 }
 
-/// Creates `dir` and its missing parents durably.
+/// Creates `dir` and its missing parents durably. Only this user can access what is created.
 pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
     let missing: Vec<&Path> = dir
         .ancestors()
         .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.is_dir())
         .collect();
-    with_context("create", dir, || fs::create_dir_all(dir))?;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(DIR_MODE);
+    with_context("create", dir, || builder.create(dir))?;
     for ancestor in missing {
         match ancestor.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent)?,

@@ -7,6 +7,8 @@ use std::{
 
 use super::{Error, disk::with_context};
 
+pub(super) const LOCK: &str = "lock";
+
 pub(super) fn log_path(dir: &Path, first: i64) -> PathBuf {
     dir.join(format!("log.{first:016x}"))
 }
@@ -33,6 +35,15 @@ pub(super) fn unused_name(path: &Path, suffix: &str) -> PathBuf {
         number += 1;
     }
     free
+}
+
+/// Whether the store writes files of this name, whatever their suffix.
+pub(super) fn is_store_name(name: &str) -> bool {
+    let mut parts = name.splitn(3, '.');
+    match (parts.next(), parts.next()) {
+        (Some(kind), Some(zxid)) => Name::parse(&format!("{kind}.{zxid}")).is_some(),
+        _ => name == LOCK,
+    }
 }
 
 /// The store's files in a directory. Files with other names do not belong to the store and are ignored.
@@ -123,6 +134,22 @@ mod tests {
             "snapshot.00000000000000ff.bad",
         ] {
             assert_eq!(Name::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn store_names_include_the_lock_and_every_suffix() {
+        for name in [
+            "lock",
+            "log.00000000000000ff",
+            "log.00000000000000ff.torn.2",
+            "snapshot.00000000000000ff.tmp",
+            "snapshot.00000000000000ff.bad",
+        ] {
+            assert!(is_store_name(name), "{name}");
+        }
+        for name in ["", "log", "locks", "lock.00000000000000ff", "history.db", "log.ff.torn"] {
+            assert!(!is_store_name(name), "{name}");
         }
     }
 

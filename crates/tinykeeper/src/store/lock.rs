@@ -3,10 +3,11 @@
 use std::{
     fs::{File, TryLockError},
     io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
-use super::{Error, disk::with_context};
+use super::{Error, disk::with_context, files, privacy::FILE_MODE};
 
 /// An exclusive lock on a data directory, held until dropped; the system releases it when the process dies.
 ///
@@ -18,10 +19,10 @@ pub(super) struct DirLock {
 
 impl DirLock {
     pub(super) fn acquire(dir: &Path) -> Result<DirLock, Error> {
-        let path = dir.join("lock");
-        let mut file = with_context("open", &path, || {
-            File::options().read(true).write(true).create(true).truncate(false).open(&path)
-        })?;
+        let path = dir.join(files::LOCK);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
+        let mut file = with_context("open", &path, || options.open(&path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -13,6 +13,8 @@
 //! dir/snapshot.….bad            a snapshot that failed its checksum
 //! ```
 //!
+//! Only the user of the process can read the directory and its files; wider modes are tightened by open (privacy.rs).
+//!
 //! Zxids in file names have 16 hex digits, so that names sort by zxid. `.torn` and `.bad` files are for operators; the store
 //! never reads or deletes them.
 //!
@@ -43,6 +45,7 @@ mod files;
 mod header;
 mod lock;
 mod log;
+mod privacy;
 mod recovery;
 mod replay;
 mod snapshot;
@@ -153,6 +156,7 @@ impl Store {
     /// reached the disk when the process died.
     pub fn open(dir: &Path, options: Options) -> Result<(Store, Recovery), Error> {
         disk::create_dir(dir)?;
+        privacy::tighten(dir);
         let lock = Arc::new(DirLock::acquire(dir)?);
         let plan = recovery::plan(dir)?;
         let (position, backlog) = (plan.position, plan.backlog);

@@ -24,12 +24,12 @@ mod transaction;
 mod watches;
 
 pub use self::{
-    access::is_allowed,
+    access::{MAX_ACL_ENTRIES, MAX_ID_BYTES, is_allowed},
     lifetime::Lifetime,
     model::{Caller, Notification, OpResult, Refusal, SessionInfo, Tree, WriteResult},
     snapshot::{FrozenTree, SnapshotError},
     transaction::{Change, Transaction},
-    watches::WatcherId,
+    watches::{WatcherId, watch_bytes},
 };
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
+    access::AccessChecks,
     apply::{AppliedChange, NodeEvent},
     lifetime::Lifetime,
     transaction::{Change, Transaction},
@@ -53,6 +54,10 @@ pub(super) struct Meta {
 }
 
 impl Node {
+    pub(super) fn child_names(&self) -> Vec<String> {
+        self.children.iter().map(std::string::ToString::to_string).collect()
+    }
+
     pub(super) fn stat(&self) -> Stat {
         let num_children = self.children.len() as i32;
         Stat {
@@ -211,11 +216,12 @@ impl Tree {
     /// Performs all of `ops`, or none of them if one is refused.
     pub fn write(&mut self, caller: Caller<'_>, ops: &[Op], now: i64) -> WriteResult {
         let zxid = self.next_zxid();
+        let mut access = AccessChecks::of(caller);
         let mut applied: Vec<AppliedChange> = Vec::with_capacity(ops.len());
         let mut results = Vec::with_capacity(ops.len());
         let mut changes = Vec::with_capacity(ops.len());
         for (index, op) in ops.iter().enumerate() {
-            let change = match self.prepare(caller, op) {
+            let change = match self.prepare(&mut access, op) {
                 Ok(change) => change,
                 Err(code) => {
                     for step in applied.into_iter().rev() {

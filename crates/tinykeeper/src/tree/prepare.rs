@@ -3,21 +3,21 @@
 //! The checks run in ZooKeeper's order, so that a request with two errors gets the same code from both servers.
 
 use super::{
-    access,
+    access::{self, AccessChecks},
     lifetime::Lifetime,
-    model::{Caller, Node, Tree},
+    model::{Node, Tree},
     path,
     transaction::Change,
 };
 use crate::wire::{Code, Create, Op, Perms};
 
 impl Tree {
-    pub(super) fn prepare(&self, caller: Caller<'_>, op: &Op) -> Result<Change, Code> {
+    pub(super) fn prepare(&self, access: &mut AccessChecks<'_>, op: &Op) -> Result<Change, Code> {
         match op {
-            Op::Create(create) => self.prepare_create(caller, create),
-            Op::Delete { path, version } => self.prepare_delete(caller, path, *version),
+            Op::Create(create) => self.prepare_create(access, create),
+            Op::Delete { path, version } => self.prepare_delete(access, path, *version),
             Op::SetData { path, data, version } => {
-                let node = self.authorized_node(caller, path, Perms::WRITE)?;
+                let node = self.authorized_node(access, path, Perms::WRITE)?;
                 Ok(Change::SetData {
                     path: path.clone(),
                     data: data.clone(),
@@ -28,8 +28,8 @@ impl Tree {
                 if !path::is_valid(path) {
                     return Err(Code::BAD_ARGUMENTS);
                 }
-                let acl = access::resolve(acl, caller.ids)?;
-                let node = self.authorized_node(caller, path, Perms::ADMIN)?;
+                let acl = access::resolve(acl, access.caller.ids)?;
+                let node = self.authorized_node(access, path, Perms::ADMIN)?;
                 Ok(Change::SetAcl {
                     path: path.clone(),
                     acl,
@@ -37,14 +37,19 @@ impl Tree {
                 })
             }
             Op::Check { path, version } => {
-                let node = self.authorized_node(caller, path, Perms::READ)?;
+                let node = self.authorized_node(access, path, Perms::READ)?;
                 next_version(node.meta.version, *version)?;
                 Ok(Change::Check)
             }
         }
     }
 
-    fn prepare_create(&self, caller: Caller<'_>, create: &Create) -> Result<Change, Code> {
+    fn prepare_create(
+        &self,
+        access: &mut AccessChecks<'_>,
+        create: &Create,
+    ) -> Result<Change, Code> {
+        let caller = access.caller;
         let lifetime =
             Lifetime::from_mode(create.mode, caller.session).ok_or(Code::BAD_ARGUMENTS)?;
         if !self.sessions.contains_key(&caller.session) {
@@ -57,7 +62,7 @@ impl Tree {
         let acl = access::resolve(&create.acl, caller.ids)?;
         let parent_path = if slash == 0 { "/" } else { &create.path[..slash] };
         let parent = self.nodes.get(parent_path).ok_or(Code::NO_NODE)?;
-        check_permission(parent, Perms::CREATE, caller)?;
+        access.check(&parent.acl, Perms::CREATE)?;
         let path = if create.mode.is_sequential() {
             format!("{}{:010}", create.path, parent.meta.creates)
         } else {
@@ -75,14 +80,19 @@ impl Tree {
         Ok(Change::Create { path, data: create.data.clone(), acl, lifetime })
     }
 
-    fn prepare_delete(&self, caller: Caller<'_>, path: &str, version: i32) -> Result<Change, Code> {
+    fn prepare_delete(
+        &self,
+        access: &mut AccessChecks<'_>,
+        path: &str,
+        version: i32,
+    ) -> Result<Change, Code> {
         let slash = path.rfind('/').ok_or(Code::BAD_ARGUMENTS)?;
         if path.contains('\0') || is_reserved(path) {
             return Err(Code::BAD_ARGUMENTS);
         }
         let parent =
             self.nodes.get(if slash == 0 { "/" } else { &path[..slash] }).ok_or(Code::NO_NODE)?;
-        check_permission(parent, Perms::DELETE, caller)?;
+        access.check(&parent.acl, Perms::DELETE)?;
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         next_version(node.meta.version, version)?;
         if node.children.is_empty() {
@@ -92,18 +102,19 @@ impl Tree {
         }
     }
 
-    fn authorized_node(&self, caller: Caller<'_>, path: &str, perms: Perms) -> Result<&Node, Code> {
+    fn authorized_node(
+        &self,
+        access: &mut AccessChecks<'_>,
+        path: &str,
+        perms: Perms,
+    ) -> Result<&Node, Code> {
         if !path::is_valid(path) {
             return Err(Code::BAD_ARGUMENTS);
         }
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
-        check_permission(node, perms, caller)?;
+        access.check(&node.acl, perms)?;
         Ok(node)
     }
-}
-
-pub(super) fn check_permission(node: &Node, perms: Perms, caller: Caller<'_>) -> Result<(), Code> {
-    if access::is_allowed(&node.acl, perms, caller.ids) { Ok(()) } else { Err(Code::NO_AUTH) }
 }
 
 /// Returns the version after this change if `found` is the expected one; −1 matches any version.

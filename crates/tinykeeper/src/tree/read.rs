@@ -3,12 +3,17 @@
 use bytes::Bytes;
 
 use super::{
-    access,
+    access::{self, AccessChecks},
     model::{Caller, Node, Notification, Tree},
-    prepare::check_permission,
     watches::{Table, WatcherId},
 };
-use crate::wire::{Acl, AddWatchMode, Code, EventKind, Perms, SetWatches, Stat, WatcherType};
+use crate::wire::{
+    Acl, AddWatchMode, Code, EventKind, MultiResult, Perms, ReadOp, SetWatches, Stat, WatcherType,
+};
+
+/// Bytes of results beyond which a `multiRead` is refused. No client accepts a reply of this size, and a request of one megabyte
+/// could read a large node 50,000 times.
+const MAX_MULTI_READ: usize = 16 << 20;
 
 impl Tree {
     /// A node's stat. Sets the watch whether or not the node exists.
@@ -26,7 +31,7 @@ impl Tree {
         path: &str,
         watch: Option<WatcherId>,
     ) -> Result<(Option<Bytes>, Stat), Code> {
-        let node = self.readable_node(caller, path)?;
+        let node = self.readable_node(&mut AccessChecks::of(caller), path)?;
         let result = (node.data.clone(), node.stat());
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Table::Data, path, watcher);
@@ -41,27 +46,61 @@ impl Tree {
         path: &str,
         watch: Option<WatcherId>,
     ) -> Result<(Vec<String>, Stat), Code> {
-        let node = self.readable_node(caller, path)?;
-        let result =
-            (node.children.iter().map(std::string::ToString::to_string).collect(), node.stat());
+        let node = self.readable_node(&mut AccessChecks::of(caller), path)?;
+        let result = (node.child_names(), node.stat());
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Table::Child, path, watcher);
         }
         Ok(result)
     }
 
+    /// The result of each read; `MARSHALLING_ERROR` if all of them together are larger than a reply may be.
+    pub fn multi_read(&self, caller: Caller<'_>, ops: &[ReadOp]) -> Result<Vec<MultiResult>, Code> {
+        let mut access = AccessChecks::of(caller);
+        let mut bytes = 0;
+        let mut results = Vec::new();
+        for op in ops {
+            let result = self.read_one(&mut access, op).unwrap_or_else(MultiResult::Error);
+            bytes += match &result {
+                MultiResult::GetData { data, .. } => data.as_ref().map_or(0, Bytes::len),
+                MultiResult::GetChildren { children } => {
+                    children.iter().map(|name| name.len() + size_of::<String>()).sum()
+                }
+                _ => 0,
+            } + size_of::<MultiResult>();
+            if bytes > MAX_MULTI_READ {
+                return Err(Code::MARSHALLING_ERROR);
+            }
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    fn read_one(&self, access: &mut AccessChecks<'_>, op: &ReadOp) -> Result<MultiResult, Code> {
+        Ok(match op {
+            ReadOp::GetData { path } => {
+                let node = self.readable_node(access, path)?;
+                MultiResult::GetData { data: node.data.clone(), stat: node.stat() }
+            }
+            ReadOp::GetChildren { path } => MultiResult::GetChildren {
+                children: self.readable_node(access, path)?.child_names(),
+            },
+        })
+    }
+
     /// A node's access list and stat; digests are hidden from callers without ADMIN.
     pub fn acl(&self, caller: Caller<'_>, path: &str) -> Result<(Vec<Acl>, Stat), Code> {
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
-        check_permission(node, Perms(Perms::READ.0 | Perms::ADMIN.0), caller)?;
-        let may_see_all = check_permission(node, Perms::ADMIN, caller).is_ok();
+        let mut access = AccessChecks::of(caller);
+        access.check(&node.acl, Perms(Perms::READ.0 | Perms::ADMIN.0))?;
+        let may_see_all = access.check(&node.acl, Perms::ADMIN).is_ok();
         let list = if may_see_all { node.acl.to_vec() } else { access::mask_digests(&node.acl) };
         Ok((list, node.stat()))
     }
 
     /// Number of nodes below `path`.
     pub fn descendant_count(&self, caller: Caller<'_>, path: &str) -> Result<usize, Code> {
-        self.readable_node(caller, path)?;
+        self.readable_node(&mut AccessChecks::of(caller), path)?;
         let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
         Ok(self
             .nodes
@@ -148,14 +187,24 @@ impl Tree {
         self.data_bytes
     }
 
+    /// Number of watches.
+    pub fn watch_total(&self) -> usize {
+        self.watches.total()
+    }
+
+    /// Approximate memory of the watches of one watcher and of all watchers, in bytes.
+    pub fn watch_bytes(&self, watcher: WatcherId) -> (usize, usize) {
+        self.watches.bytes(watcher)
+    }
+
     /// Numbers of watchers, watched paths and watches.
     pub fn watch_count(&self) -> (usize, usize, usize) {
         self.watches.count()
     }
 
-    fn readable_node(&self, caller: Caller<'_>, path: &str) -> Result<&Node, Code> {
+    fn readable_node(&self, access: &mut AccessChecks<'_>, path: &str) -> Result<&Node, Code> {
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
-        check_permission(node, Perms::READ, caller)?;
+        access.check(&node.acl, Perms::READ)?;
         Ok(node)
     }
 }

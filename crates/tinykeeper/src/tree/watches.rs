@@ -51,13 +51,27 @@ enum Mode {
 
 type WatchersByPath = HashMap<Box<str>, BTreeMap<WatcherId, Modes>>;
 
+/// Approximate memory of a watch, in bytes, beyond its path.
+const WATCH_OVERHEAD: usize = 128;
+
+/// The paths that one watcher watches.
+#[derive(Debug, Default)]
+struct WatchedPaths {
+    paths: BTreeSet<Box<str>>,
+    bytes: usize,
+}
+
 /// All watches on one tree.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     data: WatchersByPath,
     child: WatchersByPath,
-    /// Paths that each watcher watches, so that removing a watcher takes time proportional to its watches.
-    paths: HashMap<WatcherId, BTreeSet<Box<str>>>,
+    /// Paths by watcher, so that removing a watcher takes time proportional to its watches.
+    paths: HashMap<WatcherId, WatchedPaths>,
+    /// Approximate memory of all watches.
+    bytes: usize,
+    /// Number of entries in both tables.
+    total: usize,
     /// Number of recursive watches; while it is zero, triggering skips the ancestors.
     recursive: usize,
 }
@@ -88,15 +102,21 @@ impl Watches {
         if !entries.contains_key(path) {
             entries.insert(path.into(), BTreeMap::new());
         }
-        let modes = entries.get_mut(path).expect("just inserted").entry(watcher).or_default();
+        let watchers = entries.get_mut(path).expect("just inserted");
+        let modes = watchers.entry(watcher).or_insert_with(|| {
+            self.total += 1;
+            Modes::default()
+        });
         let flag = modes.flag(mode);
         if !*flag {
             *flag = true;
             self.recursive += usize::from(mode == Mode::Recursive);
         }
-        let paths = self.paths.entry(watcher).or_default();
-        if !paths.contains(path) {
-            paths.insert(path.into());
+        let own = self.paths.entry(watcher).or_default();
+        if !own.paths.contains(path) {
+            own.paths.insert(path.into());
+            own.bytes += watch_bytes(path);
+            self.bytes += watch_bytes(path);
         }
     }
 
@@ -133,10 +153,13 @@ impl Watches {
 
     /// Removes all watches of one watcher.
     pub(super) fn remove_watcher(&mut self, watcher: WatcherId) {
-        for path in self.paths.remove(&watcher).unwrap_or_default() {
+        let own = self.paths.remove(&watcher).unwrap_or_default();
+        self.bytes -= own.bytes;
+        for path in own.paths {
             for entries in [&mut self.data, &mut self.child] {
                 if let Some(watchers) = entries.get_mut(&path) {
                     if let Some(modes) = watchers.remove(&watcher) {
+                        self.total -= 1;
                         self.recursive -= usize::from(modes.recursive);
                     }
                     if watchers.is_empty() {
@@ -185,10 +208,18 @@ impl Watches {
 
     /// Numbers of watchers, watched paths and watches.
     pub(super) fn count(&self) -> (usize, usize, usize) {
-        let paths: BTreeSet<&str> =
-            self.data.keys().chain(self.child.keys()).map(|path| &**path).collect();
-        let total = self.data.values().chain(self.child.values()).map(BTreeMap::len).sum();
-        (self.paths.len(), paths.len(), total)
+        let only_child = self.child.keys().filter(|path| !self.data.contains_key(*path));
+        (self.paths.len(), self.data.len() + only_child.count(), self.total)
+    }
+
+    /// Number of watches.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Approximate memory of the watches of one watcher and of all watchers.
+    pub(super) fn bytes(&self, watcher: WatcherId) -> (usize, usize) {
+        (self.paths.get(&watcher).map_or(0, |own| own.bytes), self.bytes)
     }
 
     fn table(&self, table: Table) -> &WatchersByPath {
@@ -205,6 +236,7 @@ impl Watches {
             if let Some(watchers) = entries.get_mut(path) {
                 if watchers.get(&watcher).is_some_and(|modes| modes.is_empty()) {
                     watchers.remove(&watcher);
+                    self.total -= 1;
                 }
                 still_watches |= watchers.contains_key(&watcher);
                 if watchers.is_empty() {
@@ -212,13 +244,22 @@ impl Watches {
                 }
             }
         }
-        if !still_watches && let Some(paths) = self.paths.get_mut(&watcher) {
-            paths.remove(path);
-            if paths.is_empty() {
+        if !still_watches
+            && let Some(own) = self.paths.get_mut(&watcher)
+            && own.paths.remove(path)
+        {
+            own.bytes -= watch_bytes(path);
+            self.bytes -= watch_bytes(path);
+            if own.paths.is_empty() {
                 self.paths.remove(&watcher);
             }
         }
     }
+}
+
+/// Approximate memory of a watch on this path.
+pub fn watch_bytes(path: &str) -> usize {
+    path.len() + WATCH_OVERHEAD
 }
 
 fn table_mut<'a>(

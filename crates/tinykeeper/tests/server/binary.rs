@@ -103,3 +103,23 @@ async fn directory_that_cannot_be_created_is_refused_in_one_line() {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.starts_with("tinykeeper: cannot create "), "{stderr}");
 }
+
+#[tokio::test]
+async fn four_letter_words_are_chosen_on_the_command_line() {
+    let process = Process::start(&["--four-letter-words", "cons, ruok"]).await;
+    let client = RawClient::connect(process.address).await;
+
+    for (word, expected) in [
+        ("ruok", "imok"),
+        ("cons", &*format!("sid={:#x}", client.session)),
+        ("srvr", "not executed"),
+    ] {
+        let mut operator = RawClient::open(process.address).await;
+        operator.send_bytes(word.as_bytes()).await;
+        let text = operator.text().await;
+        assert!(text.contains(expected), "{word}: {text}");
+    }
+    let (status, _, stderr) = run_refused(&["--four-letter-words", "srvr,help"]).await;
+    assert_eq!(status.code(), Some(2));
+    assert!(stderr.contains("\"help\" is not a four-letter word"), "{stderr}");
+}

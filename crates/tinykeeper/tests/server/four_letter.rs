@@ -2,13 +2,25 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use tinykeeper::wire::{CreateMode, Request};
+use tinykeeper::{
+    server::{Config, FourLetterWords, Server},
+    wire::{CreateMode, Request},
+};
 
 use super::{
     log::Log,
     raw::{RawClient, create_as, set},
     serve,
 };
+
+/// A server that executes every word.
+async fn serve_all(adjust: impl FnOnce(&mut Config)) -> Server {
+    serve(|config| {
+        config.four_letter_words = FourLetterWords::all();
+        adjust(config);
+    })
+    .await
+}
 
 async fn send(address: SocketAddr, word: &str) -> String {
     let mut client = RawClient::open(address).await;
@@ -35,7 +47,7 @@ async fn ruok_and_isro_report_a_healthy_writable_server() {
 
 #[tokio::test]
 async fn srvr_and_stat_show_statistics_and_clients() {
-    let server = serve(|_| {}).await;
+    let server = serve_all(|_| {}).await;
     let mut client = RawClient::connect(server.address()).await;
     let zxid = client.request(&create_as("/a", CreateMode::Persistent)).await.zxid;
 
@@ -87,7 +99,7 @@ async fn mntr_shows_counters() {
 
 #[tokio::test]
 async fn conf_shows_the_configuration() {
-    let server = serve(|config| {
+    let server = serve_all(|config| {
         config.min_session_timeout = Duration::from_millis(123);
         config.max_session_timeout = Duration::from_millis(45_678);
         config.max_frame = 9999;
@@ -112,7 +124,7 @@ async fn conf_shows_the_configuration() {
 
 #[tokio::test]
 async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
-    let server = serve(|_| {}).await;
+    let server = serve_all(|_| {}).await;
     let mut one = RawClient::connect(server.address()).await;
     let mut other = RawClient::connect(server.address()).await;
     one.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
@@ -140,12 +152,33 @@ async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
 
 #[tokio::test]
 async fn envi_describes_the_machine() {
-    let server = serve(|_| {}).await;
+    let server = serve_all(|_| {}).await;
 
     let text = send(server.address(), "envi").await;
 
     assert!(text.starts_with("Environment:\nzookeeper.version=3."), "{text}");
     assert_eq!(value(&text, "os.name", "="), std::env::consts::OS);
+}
+
+#[tokio::test]
+async fn words_that_tell_sessions_addresses_or_folders_are_not_executed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(|config| config.data = Some(folder.path().to_owned())).await;
+    let mut client = RawClient::connect(server.address()).await;
+    client.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
+
+    for word in ["stat", "cons", "dump", "conf", "envi", "wchs"] {
+        let refusal = format!("{word} is not executed because it is not in the whitelist.\n");
+        assert_eq!(send(server.address(), word).await, refusal);
+    }
+    for word in ["ruok", "srvr", "mntr", "isro"] {
+        let text = send(server.address(), word).await;
+        let session = format!("{:x}", client.session);
+        for secret in [&session, "127.0.0.1", "/mine", folder.path().to_str().unwrap()] {
+            assert!(!text.contains(secret), "{word}: {text}");
+        }
+        assert!(!text.contains("not executed"), "{word}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 
 mod access;
+mod attack;
 mod binary;
 mod decoding;
 

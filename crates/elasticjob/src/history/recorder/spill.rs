@@ -17,9 +17,9 @@
 
 use std::{
     collections::VecDeque,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, Permissions, TryLockError},
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -90,6 +90,7 @@ impl Spill {
                 break;
             }
             create_folder(&path)?;
+            tighten_folder(&path);
             let lock = private_file().create(true).truncate(true).open(path.join("lock"))?;
             match lock.try_lock() {
                 Ok(()) => {}
@@ -238,6 +239,15 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Takes the access of others to an existing slot away. The folder of the slots may be shared by users.
+fn tighten_folder(folder: &Path) {
+    let is_open = |folder: fs::Metadata| folder.permissions().mode() & 0o077 != 0;
+    if fs::metadata(folder).is_ok_and(is_open) {
+        // It fails for the slot of another user, whose files are private in any case.
+        let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
+    }
+}
+
 fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
@@ -264,8 +274,6 @@ fn number(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::history::recorder::fixture::{done, printed, started};
 
@@ -402,6 +410,11 @@ mod tests {
             |path: &str| fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(".."), mode(""), mode("0")), (0o700, 0o700, 0o700));
         assert_eq!((mode("0/lock"), mode("0/00000001.events")), (0o600, 0o600));
+
+        drop(spill);
+        fs::set_permissions(folder.join("0"), Permissions::from_mode(0o755)).unwrap();
+        Spill::open(&folder, LIMIT).unwrap();
+        assert_eq!(mode("0"), 0o700, "tightened");
     }
 
     #[test]

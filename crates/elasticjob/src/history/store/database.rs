@@ -15,6 +15,7 @@ use super::{
     batch_statement::BatchStatement,
     dialect::Dialect,
     error::{self, StoreError},
+    private_file,
     result_row::ResultRow,
     schema,
     statement::{Statement, Value},
@@ -93,6 +94,9 @@ impl Database {
                 hint: "choose a folder that the process may write to".to_owned(),
             })?;
         }
+        if let Some(file) = url.file() {
+            private_file::make_private(file);
+        }
         let refused = |error| error::store_error(&display_name, &error);
         let pool = match &url.options {
             #[cfg(feature = "history-sqlite")]
@@ -132,6 +136,10 @@ impl Database {
                 Pool::Mysql(pool.connect_lazy_with((**options).clone()))
             }
         };
+        if let Some(file) = url.file() {
+            // Files of earlier versions, and those that SQLite had to create itself.
+            private_file::make_private(file);
+        }
         let mut database = Self { pool, display_name, max_statement_bytes: None };
         if database.dialect() == Dialect::Mysql {
             let asked = Statement::new(Dialect::Mysql, "SELECT @@max_allowed_packet");

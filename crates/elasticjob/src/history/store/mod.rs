@@ -29,6 +29,7 @@ mod lost_attempts;
 mod output;
 mod overview;
 mod page;
+mod private_file;
 mod query;
 mod result_row;
 mod retention;
