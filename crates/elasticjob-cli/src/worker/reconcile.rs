@@ -22,7 +22,7 @@ use std::{
 use elasticjob::{
     admin::{Admin, AdminError},
     execution::Listener,
-    job::JobName,
+    job::{JobName, ShardLimit},
     node::{JoinError, NodeError, NodeJob, RunningNode},
     registry::{self, Zxid},
     runtime::{Clock, Monotonic, SystemClock},
@@ -53,6 +53,8 @@ pub(super) struct WorkerContext {
     pub(super) metrics: Arc<Metrics>,
     /// Remove jobs from the registry when they are removed from the files.
     pub(super) prune: bool,
+    /// How many shards a job may have.
+    pub(super) max_shards: ShardLimit,
 }
 
 impl WorkerContext {
@@ -217,6 +219,7 @@ impl Reconciler {
                     let refreshed = self.registry_jobs.refresh(
                         running.registry(),
                         &self.context.permissions,
+                        self.context.max_shards,
                         |name| file_jobs.contains_key(name),
                         |name| running.has_ended(name),
                     );
@@ -238,6 +241,8 @@ impl Reconciler {
     /// Starts the operations that bring the running jobs to the desired state.
     fn reconcile(&mut self) {
         self.context.metrics.set_refused(self.registry_jobs.refused());
+        let invalid = self.running.invalid_jobs().len() + self.registry_jobs.invalid();
+        self.context.metrics.set_invalid(invalid);
         let now = SystemClock.monotonic();
         let names = self.file_jobs.keys().chain(self.states.keys());
         let names = names.chain(self.registry_jobs.runnable().map(|(name, _)| name));
