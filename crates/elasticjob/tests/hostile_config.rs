@@ -81,8 +81,7 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
         (document(&format!("props:\n{many}")), "at most 1000 properties"),
         (document(&format!("props:\n  ? {}\n  : v\n", long(9_000))), "key props."),
         (props("a", &long(200_000)), "key props.a"),
-        (document(&format!("description: '{}'\n", long(2_000_000))), "bytes"),
-        (document(&format!("{}: 1\n", long(900_000))), "unknown"),
+        (document(&format!("? {}\n: 1\n", long(900_000))), "unknown"),
         (alias_bomb(), "its texts and aliases have more than"),
         (nested_anchors(), "its texts and aliases have more than"),
         (node_bomb(), "nodes"),
@@ -101,6 +100,15 @@ fn hostile_document_is_refused_with_a_short_reason() {
         assert!(error.to_string().contains(reason), "{beginning:?}: {error}");
         assert!(error.to_string().len() < 1_500, "{beginning:?}: {error}");
     }
+}
+
+#[test]
+fn document_that_no_registry_should_hold_is_not_parsed() {
+    let document = document(&format!("description: '{}'\n", "x".repeat(2_000_000)));
+
+    let error = Job::read(&name("hostile"), document.as_bytes()).unwrap_err();
+
+    assert!(error.to_string().contains("at most 1048576 are read"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use super::error::InvalidValue;
+use super::{bounds::shorten, error::InvalidValue};
+
+/// Bytes of an entry of the item parameters that a message quotes.
+const MAX_PART: usize = 100;
 
 /// The number of shards of a job.
 ///
@@ -168,9 +171,9 @@ impl FromStr for ItemParameters {
         let parts = text.trim_end_matches(',');
         for (index, part) in parts.split(',').enumerate().filter(|_| !parts.is_empty()) {
             let (item, parameter) = parse_entry(part).map_err(|problem| {
+                let (number, part) = (index + 1, shorten(part, MAX_PART));
                 let problem = format!(
-                    "part {}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai",
-                    index + 1
+                    "part {number}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai"
                 );
                 InvalidValue::new("sharding item parameters", text, problem)
             })?;
