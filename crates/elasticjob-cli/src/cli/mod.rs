@@ -55,13 +55,7 @@ pub(crate) struct Global {
     )]
     registry: Option<String>,
     /// How many shards a job may have, at most 100000: one with more is invalid, and is neither stored nor run
-    #[arg(
-        long,
-        global = true,
-        value_name = "N",
-        env = "ELASTICJOB_MAX_SHARDS",
-        default_value_t
-    )]
+    #[arg(long, global = true, value_name = "N", env = "ELASTICJOB_MAX_SHARDS", default_value_t)]
     max_shards: ShardLimit,
     /// Output format of data
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]

@@ -124,7 +124,12 @@ enum JobState {
     /// Joined. `retry_at` is set if the last change of its configuration failed.
     Running { desired: DesiredJob, retry_at: Option<Monotonic> },
     /// Joining failed.
-    Failed { desired: DesiredJob, retry_at: Monotonic },
+    Failed {
+        desired: DesiredJob,
+        retry_at: Monotonic,
+        /// Its stored configuration cannot be read.
+        is_invalid: bool,
+    },
 }
 
 /// Result of an operation on a job.
@@ -241,8 +246,11 @@ impl Reconciler {
     /// Starts the operations that bring the running jobs to the desired state.
     fn reconcile(&mut self) {
         self.context.metrics.set_refused(self.registry_jobs.refused());
-        let invalid = self.running.invalid_jobs().len() + self.registry_jobs.invalid();
-        self.context.metrics.set_invalid(invalid);
+        let failed = self.states.values();
+        let failed =
+            failed.filter(|state| matches!(state, JobState::Failed { is_invalid: true, .. }));
+        let running = self.running.invalid_jobs().len();
+        self.context.metrics.set_invalid(running + failed.count() + self.registry_jobs.invalid());
         let now = SystemClock.monotonic();
         let names = self.file_jobs.keys().chain(self.states.keys());
         let names = names.chain(self.registry_jobs.runnable().map(|(name, _)| name));
@@ -271,7 +279,7 @@ impl Reconciler {
                     self.states.remove(&name);
                     self.reported.remove(&name);
                 }
-                (Some(JobState::Failed { desired: old, retry_at }), Some(new)) => {
+                (Some(JobState::Failed { desired: old, retry_at, .. }), Some(new)) => {
                     if *retry_at <= now || old.change_to(&new) != Change::Same {
                         self.join(name, new);
                     }
@@ -347,9 +355,10 @@ impl Reconciler {
             }
             TaskResult::Joined { desired, failed: Some(failed) } => {
                 self.context.metrics.remove(&name);
+                let is_invalid = matches!(failed, NodeError::Join(JoinError::Unreadable(_)));
                 self.report_failure(&name, failed, "not joined");
                 let retry_at = SystemClock.monotonic() + RETRY_DELAY;
-                self.states.insert(name, JobState::Failed { desired, retry_at });
+                self.states.insert(name, JobState::Failed { desired, retry_at, is_invalid });
             }
             TaskResult::Revised { desired, failed } => {
                 let mut retry_at = None;

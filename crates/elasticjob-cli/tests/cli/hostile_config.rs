@@ -70,7 +70,9 @@ async fn worker_runs_other_jobs_beside_a_hostile_configuration() {
         wait_until(|| metrics(&address)["elasticjob_jobs_invalid"] as u64 == 1);
         wait_for_runs(&address);
 
-        for command in [&["job", "list"][..], &["job", "show", "hostile"], &["job", "explain", "hostile"]] {
+        for command in
+            [&["job", "list"][..], &["job", "show", "hostile"], &["job", "explain", "hostile"]]
+        {
             let shown = scene.run(command);
             let text = format!("{}{}", shown.stdout, shown.stderr);
             assert!(text.contains(reason), "{command:?}: {text}");
@@ -141,7 +143,9 @@ fn dev_names_a_hostile_configuration_and_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn job_file_above_the_limit_needs_a_higher_one() {
-    let scene = Scene::with("    wide: {shardingTotalCount: 10001, props: {script.command.line: echo}}\n").await;
+    let scene =
+        Scene::with("    wide: {shardingTotalCount: 10001, props: {script.command.line: echo}}\n")
+            .await;
     let file = scene.file();
 
     let refused = scene.run(&["job", "apply", "-f", &file, "--yes"]);

@@ -118,13 +118,14 @@ impl Admin {
                 tree.shard(item.parse().ok()?, ShardNode::Owner)
             )),
         )?;
-        let (config, problem) = match config.map(|node| Job::read_within(self.shard_limit, job_name, &node.data)) {
-            Some(Ok(job)) => (Some(job), None),
-            Some(Err(error)) => (None, Some(Problem::of(&error))),
-            // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
-            None if ids.is_none() && servers.is_none() => return Ok(None),
-            None => (None, Some(no_configuration())),
-        };
+        let (config, problem) =
+            match config.map(|node| Job::read_within(self.shard_limit, job_name, &node.data)) {
+                Some(Ok(job)) => (Some(job), None),
+                Some(Err(error)) => (None, Some(Problem::of(&error))),
+                // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
+                None if ids.is_none() && servers.is_none() => return Ok(None),
+                None => (None, Some(no_configuration())),
+            };
         let root = root.map(|node| node.data).unwrap_or_default();
         let ids: BTreeSet<String> = ids.unwrap_or_default().into_iter().collect();
         let servers = servers.unwrap_or_default().into_iter();

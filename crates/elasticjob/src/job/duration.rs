@@ -45,9 +45,18 @@ mod tests {
         }
         assert_eq!(format(Duration::from_mins(2)), "2m");
         assert_eq!(parse("timeout", "3650d").unwrap(), super::super::bounds::MAX_DURATION);
-        for invalid in
-            ["", "5", "s", "0s", "-1s", "1.5s", "1 s", "3651d", "999999999d", "99999999999999999999d"]
-        {
+        for invalid in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "1 s",
+            "3651d",
+            "999999999d",
+            "99999999999999999999d",
+        ] {
             assert!(parse("timeout", invalid).is_err(), "{invalid}");
         }
     }

@@ -90,7 +90,9 @@ impl Hint for UnreadableDocument {
     }
 }
 
+/// The key is the document's own text, so it must not look like another line of a log.
 fn location(line: Option<usize>, key: Option<&str>) -> String {
+    let key = key.map(str::escape_debug);
     match (line, key) {
         (Some(line), Some(key)) => format!(", line {line}, key {key}"),
         (Some(line), None) => format!(", line {line}"),

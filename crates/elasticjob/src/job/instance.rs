@@ -163,10 +163,9 @@ impl Instance {
         id: &InstanceId,
         document: &[u8],
     ) -> Result<Self, UnreadableDocument> {
-        let unreadable =
-            |line: Option<usize>, key: Option<&str>, problem: &str| {
-                UnreadableDocument::new(job, format!("instance {id}"), problem).at(line, key)
-            };
+        let unreadable = |line: Option<usize>, key: Option<&str>, problem: &str| {
+            UnreadableDocument::new(job, format!("instance {id}"), problem).at(line, key)
+        };
         if document.len() > MAX_DOCUMENT {
             let problem = format!("it has more than {MAX_DOCUMENT} bytes");
             return Err(unreadable(None, None, &problem));

@@ -172,9 +172,8 @@ impl FromStr for ItemParameters {
         for (index, part) in parts.split(',').enumerate().filter(|_| !parts.is_empty()) {
             let (item, parameter) = parse_entry(part).map_err(|problem| {
                 let (number, part) = (index + 1, shorten(part, MAX_PART));
-                let problem = format!(
-                    "part {number}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai"
-                );
+                let problem =
+                    format!("part {number}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai");
                 InvalidValue::new("sharding item parameters", text, problem)
             })?;
             by_item.insert(item, parameter);

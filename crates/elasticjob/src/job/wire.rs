@@ -89,7 +89,9 @@ impl Job {
         let reader = Reader { job: name, limit, line: 0, key: String::new() };
         if document.len() > MAX_DOCUMENT {
             let size = document.len();
-            return Err(reader.error(format!("it has {size} bytes, at most {MAX_DOCUMENT} are read")));
+            return Err(
+                reader.error(format!("it has {size} bytes, at most {MAX_DOCUMENT} are read"))
+            );
         }
         let text = std::str::from_utf8(document).map_err(|_| reader.error("it is not UTF-8"))?;
         let root = load(text).map_err(|error| UnreadableDocument {
@@ -115,7 +117,8 @@ impl Job {
         limit.check(self.shards)?;
         for property in Property::all() {
             property.check(self).map_err(|problem| {
-                InvalidValue::new(property.key, self.name.as_str(), problem)
+                let what = format!("{} of job", property.key);
+                InvalidValue::new(what, self.name.as_str(), problem)
             })?;
         }
         let size = self.to_yaml().len();

@@ -228,7 +228,9 @@ impl RunningNode {
             _ => None,
         });
         active
-            .filter_map(|(name, active)| Some((name.clone(), active.config_problem.borrow().clone()?)))
+            .filter_map(|(name, active)| {
+                Some((name.clone(), active.config_problem.borrow().clone()?))
+            })
             .collect()
     }
 
@@ -326,8 +328,7 @@ impl RunningNode {
         let (ready_sender, ready) = watch::channel(false);
         let node = Arc::clone(&self.node);
         let job_loop = JobLoop::new(node, job, stop.clone(), ready_sender, if_unreadable);
-        let (local, config_problem) =
-            (Arc::clone(job_loop.local_job()), job_loop.config_problem());
+        let (local, config_problem) = (Arc::clone(job_loop.local_job()), job_loop.config_problem());
         let (answer, joined) = oneshot::channel();
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(job_loop).run(answer));

@@ -207,8 +207,8 @@ pub(crate) async fn shards_run_without_listener_if_an_instance_never_arrives(
         strategies: CustomStrategies::default(),
         busy: member::BusyShards::default(),
         flaws: Flaws::default(),
-            shard_limit: ShardLimit::default(),
-        };
+        shard_limit: ShardLimit::default(),
+    };
     let member = Member::join(environment, joining).await.unwrap();
     wait_for_owners(&*one.registry).await;
 

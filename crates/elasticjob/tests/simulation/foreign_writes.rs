@@ -92,7 +92,9 @@ impl World {
             let document = match self.hostile_rng.between(0, 3) {
                 0 => format!("jobName: {name}\nshardingTotalCount: 2147483647\n"),
                 1 => format!("jobName: {name}\nshardingTotalCount: 20000\n"),
-                2 => format!("jobName: {name}\nshardingTotalCount: 1\ncron: {}\n", "*".repeat(9_000)),
+                2 => {
+                    format!("jobName: {name}\nshardingTotalCount: 1\ncron: {}\n", "*".repeat(9_000))
+                }
                 _ => "[".repeat(1_000),
             };
             self.oracle.log(format_args!("job{number} gets a hostile configuration"));

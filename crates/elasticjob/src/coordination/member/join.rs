@@ -109,7 +109,8 @@ pub(super) async fn join(
     joining: JoinRequest,
     news: queue::UnboundedSender<MemberEvent>,
 ) -> Result<Joined, JoinError> {
-    let MemberResources { registry, clock, randomness, strategies, flaws, busy, shard_limit } = resources;
+    let MemberResources { registry, clock, randomness, strategies, flaws, busy, shard_limit } =
+        resources;
     let JoinRequest { local, handler, author, instance } = joining;
     let name = local.name.clone();
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
