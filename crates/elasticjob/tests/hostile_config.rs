@@ -2,6 +2,7 @@
 //! and a way out, and the other jobs of the same node, admin and mirror go on.
 
 use std::{
+    fmt::Write,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +12,7 @@ use std::{
 
 use elasticjob::{
     admin::{Admin, AdminError, Edit},
-    job::{Alert, CatchUp, Job, JobName, Shard},
+    job::{Alert, CatchUp, Job, JobName, Shard, ShardLimit},
     node::{JoinError, NodeError, RunningNode},
     registry::ExpectedVersion,
     testing::Cluster,
@@ -40,7 +41,7 @@ fn node_bomb() -> String {
     let mut bomb = document("props:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("  a{level}: &a{level} [{below}]\n"));
+        writeln!(bomb, "  a{level}: &a{level} [{below}]").unwrap();
     }
     bomb
 }
@@ -123,7 +124,7 @@ fn largest_values_are_read_and_written() {
 
     let job = Job::read(&name("hostile"), largest.as_bytes()).unwrap();
 
-    job.check(Default::default()).unwrap();
+    job.check(ShardLimit::default()).unwrap();
     assert_eq!(Job::read(&job.name, job.to_yaml().as_bytes()), Ok(job));
 }
 
