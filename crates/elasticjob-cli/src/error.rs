@@ -183,6 +183,7 @@ impl From<NodeError> for Error {
                     JoinError::Registry { source, .. } => code_of(source),
                     JoinError::Conflict(_) | JoinError::Contended { .. } => Code::Conflict,
                     JoinError::Unreadable(_) => Code::Refused,
+                    JoinError::Invalid(_) => Code::BadInput,
                     _ => Code::Internal,
                 };
                 Self::of(code, &error)

@@ -10,6 +10,8 @@ use super::tree::{Node, Value};
 
 /// Far more than any configuration has; limits what chained aliases may expand to.
 const MAX_NODES: usize = 100_000;
+/// The same for their texts.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Parses the documents of a text. An error is a line and a message.
 pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, String)> {
@@ -74,6 +76,7 @@ struct Builder {
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    bytes: usize,
     documents: Vec<Node>,
 }
 
@@ -107,7 +110,15 @@ impl Builder {
                 (open.node, open.anchor, 1)
             }
             Event::Alias(id) => match self.anchors.get(&id) {
-                Some(node) => (node.clone(), 0, count(node)),
+                Some(node) => {
+                    // Before it is copied.
+                    self.bytes += text_bytes(node);
+                    if self.bytes > MAX_BYTES {
+                        let problem = format!("its aliases stand for more than {MAX_BYTES} bytes");
+                        return Err((line, problem));
+                    }
+                    (node.clone(), 0, count(node))
+                }
                 None => return Err((line, "a node cannot contain itself".to_owned())),
             },
             Event::DocumentEnd => {
@@ -205,6 +216,15 @@ fn count(node: &Node) -> usize {
     }
 }
 
+fn text_bytes(node: &Node) -> usize {
+    match &node.value {
+        Value::Null => 0,
+        Value::Text(text) => text.len(),
+        Value::List(items) => items.iter().map(text_bytes).sum(),
+        Value::Map(entries) => entries.iter().map(|(key, node)| key.len() + text_bytes(node)).sum(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +257,9 @@ mod tests {
 
         assert!(read(&format!("jobs:\n{}", jobs.join("\n"))).is_ok());
         assert!(read(&bomb.join("\n")).unwrap_err().1.contains("more than"));
+        let text = "x".repeat(500_000);
+        let copies = format!("a: &a {text}\nb: [{}]\n", "*a, ".repeat(90_000));
+        assert!(read(&copies).unwrap_err().1.contains("bytes"));
     }
 
     #[test]

@@ -37,8 +37,8 @@ enum ValueKind {
     },
     /// No value, true or false.
     Flag(fn(&mut Settings, bool)),
-    /// A number. Java's numbers have 32 bits.
-    Number { min: i32, apply: fn(&mut Settings, i32) },
+    /// A number within the bounds of the property.
+    Number { min: i32, max: i32, apply: fn(&mut Settings, i32) },
     /// Strings in parentheses.
     Texts(fn(&mut Settings, &[LitStr])),
     /// Pairs of key and string in parentheses.
@@ -116,6 +116,7 @@ const KEYS: &[Key] = &[
         java_name: "shardingTotalCount",
         value: ValueKind::Number {
             min: 1,
+            max: 100_000,
             apply: |settings, count| {
                 let count = count.unsigned_abs();
                 settings.job.extend(quote!(.shards(#count)));
@@ -153,6 +154,7 @@ const KEYS: &[Key] = &[
         java_name: "maxTimeDiffSeconds",
         value: ValueKind::Number {
             min: -1,
+            max: 315_360_000,
             apply: |settings, seconds| {
                 let limit = quote!(::elasticjob::job::MaxTimeDiff::seconds(#seconds));
                 settings.job.extend(quote!(.max_time_diff(#limit)));
@@ -164,6 +166,7 @@ const KEYS: &[Key] = &[
         java_name: "reconcileIntervalMinutes",
         value: ValueKind::Number {
             min: 0,
+            max: 5_256_000,
             apply: |settings, minutes| {
                 let interval = quote!(::elasticjob::job::Reconcile::minutes(#minutes));
                 settings.job.extend(quote!(.reconcile(#interval)));
@@ -179,6 +182,7 @@ const KEYS: &[Key] = &[
         java_name: "",
         value: ValueKind::Number {
             min: 1,
+            max: 1_000_000,
             apply: |settings, attempts| {
                 let attempts = attempts.to_string();
                 let key = quote!(::elasticjob::job::keys::RETRY_MAX_ATTEMPTS);
@@ -267,15 +271,14 @@ impl Key {
             (ValueKind::Flag(_), _) => error(format!(
                 "`{name}` is a flag; hint: write {name}, {name} = true or {name} = false"
             )),
-            (ValueKind::Number { min, apply }, Value::Literal(Lit::Int(number))) => {
+            (ValueKind::Number { min, max, apply }, Value::Literal(Lit::Int(number))) => {
                 match number.base10_parse::<i32>() {
-                    Ok(number) if number >= *min => {
+                    Ok(number) if (*min..=*max).contains(&number) => {
                         apply(settings, number);
                         Ok(())
                     }
                     _ => error(format!(
-                        "`{name}` = {number} is out of range; hint: it is a number from {min} to {}",
-                        i32::MAX
+                        "`{name}` = {number} is out of range; hint: it is a number from {min} to {max}"
                     )),
                 }
             }

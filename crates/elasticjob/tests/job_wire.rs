@@ -334,7 +334,7 @@ prop_compose! {
         listeners in vec(text(), 0..3),
         props in vec((text(), text()), 0..6),
         flags in any::<[bool; 7]>(),
-        (time_diff, reconcile) in any::<(i32, i32)>(),
+        (time_diff, reconcile) in (i32::MIN..=315_360_000, i32::MIN..=5_256_000),
         (timeout, attempts, window) in (1_u64..10_000_000, 0_u32..9, 1_u64..1_000_000),
     ) -> Job {
         let mut job = Job::named(&name).unwrap().shards(shards).items(items).unwrap();

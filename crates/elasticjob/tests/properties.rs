@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use elasticjob::job::{Missing, Property, PropertyKind};
+use elasticjob::job::{Bound, Missing, Property, PropertyKind};
 
 /// Keys of the attribute that are no property of their own: entries of `props`, and settings of the program.
 const OTHER_KEYS: [&str; 9] = [
@@ -54,6 +54,24 @@ fn configuration_page_lists_every_property() {
         .collect();
 
     let expected: Vec<String> = Property::all().iter().map(row).collect();
+
+    assert_eq!(written, expected, "write these rows:\n{}", expected.join("\n"));
+}
+
+#[test]
+fn configuration_page_lists_every_bound() {
+    let page = read("docs/configuration.md");
+    let (_, section) = page.split_once("\n## Bounds\n").unwrap();
+    let written: Vec<&str> = section
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+
+    let bounded = Property::all().iter().filter(|property| property.bound != Bound::Document);
+    let row = |property: &Property| format!("| `{}` | {} |", property.key, property.bound);
+    let expected: Vec<String> = bounded.map(row).collect();
 
     assert_eq!(written, expected, "write these rows:\n{}", expected.join("\n"));
 }

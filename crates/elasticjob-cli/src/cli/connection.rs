@@ -31,7 +31,8 @@ impl Connection {
         let url: RegistryUrl = global.registry(file_url).parse()?;
         block_on_current_thread(async {
             let registry = registry::connect_read_only(&url).await?;
-            let connection = Self { admin: Admin::new(Arc::clone(&registry)), registry };
+            let admin = Admin::new(Arc::clone(&registry)).max_shards(global.max_shards);
+            let connection = Self { admin, registry };
             let answer = work(&connection).await;
             connection.registry.close().await;
             answer

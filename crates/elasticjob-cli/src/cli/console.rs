@@ -143,6 +143,7 @@ impl Console {
             history_additions: file.add_histories.into(),
             oidc: file.oidc.map(OidcSettings::try_from).transpose()?,
             first_account: FirstAccount::Generated,
+            max_shards: global.max_shards,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use elasticjob::execution::Supervisor;
+use elasticjob::{execution::Supervisor, job::ShardLimit};
 
 use super::{
     DEFAULT_REGISTRY, Global,
@@ -43,7 +43,7 @@ impl Dev {
         let worker = if self.files.is_empty() {
             None
         } else {
-            Some(worker(&self.files, supervisor, &self.history_args)?)
+            Some(worker(&self.files, supervisor, &self.history_args, global.max_shards)?)
         };
         let history = self.history_args.history(None, None)?.map(|history| history.display_url);
         logs::start(global.log_format, global.no_color, "warn");
@@ -54,6 +54,7 @@ impl Dev {
             #[cfg(feature = "console")]
             console: self.listen,
             worker,
+            max_shards: global.max_shards,
             history: history.zip(self.history_args.url(None, None)),
             retention: self.history_args.retention_env(),
         };
@@ -66,6 +67,7 @@ fn worker(
     files: &[PathBuf],
     supervisor: Supervisor,
     history_args: &HistoryArgs,
+    max_shards: ShardLimit,
 ) -> Result<Worker, Error> {
     let note = |note: &str| output::print_message(&format!("note: {note}"));
     let (watched, jobs) = WatchedFiles::read(files, false)?;
@@ -86,6 +88,7 @@ fn worker(
         labels: Some("name=dev".to_owned()),
         supervisor,
         connect_timeout: Duration::from_secs(30),
+        max_shards,
         health: None,
         dump: None,
     })

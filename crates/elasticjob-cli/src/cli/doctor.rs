@@ -21,7 +21,9 @@ impl Doctor {
             return Err(Error::bad_input("a memory: registry is private to its process")
                 .with_hint("set --registry to a ZooKeeper"));
         };
-        let findings = block_on_current_thread(async { Ok(doctor::examine(&settings).await?) })?;
+        let limit = global.max_shards;
+        let findings =
+            block_on_current_thread(async { Ok(doctor::examine(&settings, limit).await?) })?;
         let problems = findings.iter().filter(|finding| finding.is_problem).count();
         let mut table = Table::new(["CHECK", "RESULT", "ABOUT", "FINDING"]);
         for finding in &findings {

@@ -19,7 +19,7 @@ mod server;
 mod shard;
 
 use clap::{Parser, Subcommand};
-use elasticjob::execution::Supervisor;
+use elasticjob::{execution::Supervisor, job::ShardLimit};
 
 use crate::{error::Error, logs::LogFormat, output::Format};
 
@@ -54,6 +54,9 @@ pub(crate) struct Global {
         hide_env_values = true, help = REGISTRY_HELP
     )]
     registry: Option<String>,
+    /// How many shards a job may have, at most 100000: one with more is invalid, and is neither stored nor run
+    #[arg(long, global = true, value_name = "N", env = "ELASTICJOB_MAX_SHARDS", default_value_t)]
+    max_shards: ShardLimit,
     /// Output format of data
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     output: Format,

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedule::Cron};
+use elasticjob::{
+    execution::Supervisor, job::Job, problem::Problem, registry::RegistryUrl, schedule::Cron,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -91,13 +93,22 @@ impl Run {
         }
         if self.observe {
             let (entries, connect_timeout) = (jobs.entries, self.connect_timeout);
-            return block_on(Observer { registry: url, entries, connect_timeout }.run());
+            let max_shards = global.max_shards;
+            return block_on(
+                Observer { registry: url, entries, connect_timeout, max_shards }.run(),
+            );
         }
         let entries = if files.is_some() {
             runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?
         } else {
             Vec::new()
         };
+        for Entry { job, location, .. } in &entries {
+            if let Err(error) = job.check(global.max_shards) {
+                let location = format!("{location}: job {}", job.name);
+                return Err(Error::bad_input(Problem::of(&error).at(location)));
+            }
+        }
         if self.check {
             return print_check(global.output, &entries);
         }
@@ -122,6 +133,7 @@ impl Run {
                 supervisor,
                 history: history.map(|history| history.recorder),
                 connect_timeout: self.connect_timeout,
+                max_shards: global.max_shards,
                 health,
                 dump,
             };

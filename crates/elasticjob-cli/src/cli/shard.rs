@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use elasticjob::{
-    admin::{STRATEGIES, assign},
+    admin::{STRATEGIES, ShardsPage, assign},
     job::JobName,
     runtime::{Clock, SystemClock},
 };
@@ -37,6 +37,12 @@ pub(super) struct List {
     /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
+    /// Leave out the first N shards
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: usize,
+    /// List at most N shards
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    limit: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -83,7 +89,15 @@ impl List {
     fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
         Connection::with(global, None, async |connection| {
-            let shards = connection.or_suggest(job, connection.admin.shards(job).await).await?;
+            let page = connection.admin.shards_page(job, self.skip, self.limit).await;
+            let ShardsPage { total, shards } = connection.or_suggest(job, page).await?;
+            let listed = self.skip.saturating_add(shards.len());
+            if listed < total {
+                output::print_message(&format!(
+                    "note: {} of {total} shards; --skip {listed} lists more",
+                    shards.len()
+                ));
+            }
             let mut table =
                 Table::new(["SHARD", "STATUS", "INSTANCE", "LAST RUN", "SINCE", "PARAMETER"]);
             for shard in &shards {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use elasticjob::{
     admin::{Admin, AdminError},
-    job::JobName,
+    job::{JobName, ShardLimit},
     registry::{Event, Path, Registry, Watch},
     runtime::Tasks,
 };
@@ -20,8 +20,8 @@ pub(super) struct Commentary {
 }
 
 impl Commentary {
-    pub(super) fn new(registry: Arc<dyn Registry>) -> Self {
-        let admin = Admin::new(Arc::clone(&registry));
+    pub(super) fn new(registry: Arc<dyn Registry>, max_shards: ShardLimit) -> Self {
+        let admin = Admin::new(Arc::clone(&registry)).max_shards(max_shards);
         Self { registry, admin, tracker: StateTracker::default() }
     }
 

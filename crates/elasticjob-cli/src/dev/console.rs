@@ -8,6 +8,7 @@ use std::{
 
 use elasticjob::{
     history::{HistoryUrl, Store},
+    job::ShardLimit,
     runtime::Tasks,
 };
 use elasticjob_console::{
@@ -30,9 +31,10 @@ pub(super) async fn start(
     url: &str,
     history: Option<&str>,
     data_dir: Option<PathBuf>,
+    max_shards: ShardLimit,
     tasks: &mut Tasks,
 ) -> Result<DetachedChanges, Error> {
-    let console = listen(given, url, history, data_dir).await?;
+    let console = listen(given, url, history, data_dir, max_shards).await?;
     print_message(&format!("console   {}  (root / root: for this machine alone)", console.url()));
     let changes = console.detached_changes.clone();
     tasks.spawn(console.serve());
@@ -44,6 +46,7 @@ async fn listen(
     url: &str,
     history: Option<&str>,
     data_dir: Option<PathBuf>,
+    max_shards: ShardLimit,
 ) -> Result<ConsoleServer, Error> {
     let named = |url: &str| ("dev".to_owned(), url.to_owned());
     if let Some(url) = history.and_then(|url| url.parse::<HistoryUrl>().ok())
@@ -72,6 +75,7 @@ async fn listen(
         history_additions: AdditionPolicy::default(),
         oidc: None,
         first_account: FirstAccount::Root,
+        max_shards,
     };
     let default_address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     Ok(match at(given.unwrap_or(default_address)).listen().await {

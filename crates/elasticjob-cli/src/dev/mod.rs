@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::{registry, runtime::Tasks};
+use elasticjob::{job::ShardLimit, registry, runtime::Tasks};
 use tinykeeper::server::{Config, Server, ServerError};
 
 pub(crate) use self::demo_worker::DemoWorker;
@@ -54,6 +54,8 @@ pub(crate) struct Dev {
     pub(crate) console: Option<SocketAddr>,
     /// Worker of `-f` in this process. Its registry URL is set once the registry has started.
     pub(crate) worker: Option<Worker>,
+    /// How many shards a job may have.
+    pub(crate) max_shards: ShardLimit,
     /// History URL, without and with its password.
     pub(crate) history: Option<(String, String)>,
     /// Retention of the history, as environment variables.
@@ -82,9 +84,11 @@ impl Dev {
         #[cfg(feature = "console")]
         let changes = {
             let history = self.history.as_ref().map(|(_, url)| url.as_str());
-            console::start(self.console, &url, history, console_data, &mut tasks).await?
+            let max_shards = self.max_shards;
+            console::start(self.console, &url, history, console_data, max_shards, &mut tasks)
+                .await?
         };
-        Commentary::new(registry.clone()).start(&mut tasks).await?;
+        Commentary::new(registry.clone(), self.max_shards).start(&mut tasks).await?;
         let children = if self.demo {
             let endpoint = demo_endpoint::serve(&mut tasks).await?;
             print_message(&format!("endpoint  {endpoint}  (called by the job ping)"));

@@ -28,6 +28,8 @@ struct TrackedJob {
     members: BTreeSet<String>,
     owners: Vec<String>,
     waiting: BTreeSet<u32>,
+    /// Why its configuration is invalid.
+    problem: Option<String>,
     runs: BTreeMap<u32, LastRun>,
 }
 
@@ -41,6 +43,13 @@ impl StateTracker {
     ) -> Vec<String> {
         let mut tracked = self.jobs.remove(job).unwrap_or_default();
         let mut lines = self.members(&mut tracked, &details.instances);
+        if tracked.problem != details.configuration.problem {
+            tracked.problem.clone_from(&details.configuration.problem);
+            lines.push(match &tracked.problem {
+                Some(problem) => format!("{job} is invalid: {problem}"),
+                None => format!("{job} is valid again"),
+            });
+        }
         lines.extend(self.runs(job, &mut tracked, shards));
         if !details.is_assigning && details.resharding_since.is_none() {
             lines.extend(self.owners(job, &mut tracked, shards));

@@ -20,7 +20,7 @@ use std::{
 
 use elasticjob::{
     admin::{Admin, AdminError, ConfigChange, Edit},
-    job::{Handler, JobName},
+    job::{Handler, JobName, ShardLimit},
     registry::{Event, Path, Registry, RegistryUrl},
     runtime::{Clock, SystemClock},
 };
@@ -39,6 +39,8 @@ pub(crate) struct Observer {
     pub(crate) entries: Vec<Entry>,
     /// How long to retry at the start while the registry is unreachable.
     pub(crate) connect_timeout: Duration,
+    /// How many shards a job may have.
+    pub(crate) max_shards: ShardLimit,
 }
 
 impl Observer {
@@ -52,7 +54,7 @@ impl Observer {
             }) => registry?,
             () = stop.next() => return Ok(()),
         };
-        let admin = Admin::new(Arc::clone(&registry));
+        let admin = Admin::new(Arc::clone(&registry)).max_shards(self.max_shards);
         self.log_differences(&admin).await;
         let filter = self.entries.iter().map(|entry| entry.job.name.clone()).collect();
         let mut observer = NamespaceObserver { admin, filter, jobs: BTreeMap::new() };

@@ -28,6 +28,7 @@ use elasticjob::{
     admin::Admin,
     execution::Supervisor,
     history::Recorder,
+    job::ShardLimit,
     node::{Node, RunningNode},
     registry::RegistryUrl,
     runtime::{SystemClock, Tasks},
@@ -66,6 +67,8 @@ pub(crate) struct Worker {
     pub(crate) history: Option<Recorder>,
     /// How long to retry at the start while the registry is unreachable.
     pub(crate) connect_timeout: Duration,
+    /// How many shards a job may have.
+    pub(crate) max_shards: ShardLimit,
     /// Serves health checks and metrics.
     pub(crate) health: Option<TcpListener>,
     /// Serves Java ElasticJob's dump protocol.
@@ -110,7 +113,12 @@ impl Worker {
         let metrics = Arc::new(Metrics::new(Arc::new(SystemClock)));
         self.entries.iter().for_each(|entry| metrics.add(&entry.job.name));
         self.permissions.set_file_jobs(&self.entries);
-        WorkerContext { permissions: self.permissions.clone(), metrics, prune: self.prune }
+        WorkerContext {
+            permissions: self.permissions.clone(),
+            metrics,
+            prune: self.prune,
+            max_shards: self.max_shards,
+        }
     }
 
     /// Starts what needs the session of the node: the metric of its connection, and the dump service.
@@ -123,7 +131,7 @@ impl Worker {
     ) {
         endpoints.spawn(Arc::clone(&context.metrics).track_session(running.session().states()));
         if let Some(listener) = self.dump.take() {
-            let admin = Admin::new(Arc::clone(running.registry()));
+            let admin = Admin::new(Arc::clone(running.registry())).max_shards(self.max_shards);
             dump::serve(listener, admin, shared_node.clone(), endpoints);
         }
     }
@@ -138,6 +146,7 @@ impl Worker {
         let metrics = Arc::clone(&context.metrics);
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
+            .max_shards(self.max_shards)
             .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);

@@ -22,7 +22,7 @@ use std::{
 use elasticjob::{
     admin::{Admin, AdminError},
     execution::Listener,
-    job::JobName,
+    job::{JobName, ShardLimit},
     node::{JoinError, NodeError, NodeJob, RunningNode},
     registry::{self, Zxid},
     runtime::{Clock, Monotonic, SystemClock},
@@ -53,6 +53,8 @@ pub(super) struct WorkerContext {
     pub(super) metrics: Arc<Metrics>,
     /// Remove jobs from the registry when they are removed from the files.
     pub(super) prune: bool,
+    /// How many shards a job may have.
+    pub(super) max_shards: ShardLimit,
 }
 
 impl WorkerContext {
@@ -122,7 +124,12 @@ enum JobState {
     /// Joined. `retry_at` is set if the last change of its configuration failed.
     Running { desired: DesiredJob, retry_at: Option<Monotonic> },
     /// Joining failed.
-    Failed { desired: DesiredJob, retry_at: Monotonic },
+    Failed {
+        desired: DesiredJob,
+        retry_at: Monotonic,
+        /// Its stored configuration cannot be read.
+        is_invalid: bool,
+    },
 }
 
 /// Result of an operation on a job.
@@ -217,6 +224,7 @@ impl Reconciler {
                     let refreshed = self.registry_jobs.refresh(
                         running.registry(),
                         &self.context.permissions,
+                        self.context.max_shards,
                         |name| file_jobs.contains_key(name),
                         |name| running.has_ended(name),
                     );
@@ -238,6 +246,11 @@ impl Reconciler {
     /// Starts the operations that bring the running jobs to the desired state.
     fn reconcile(&mut self) {
         self.context.metrics.set_refused(self.registry_jobs.refused());
+        let failed = self.states.values();
+        let failed =
+            failed.filter(|state| matches!(state, JobState::Failed { is_invalid: true, .. }));
+        let running = self.running.invalid_jobs().len();
+        self.context.metrics.set_invalid(running + failed.count() + self.registry_jobs.invalid());
         let now = SystemClock.monotonic();
         let names = self.file_jobs.keys().chain(self.states.keys());
         let names = names.chain(self.registry_jobs.runnable().map(|(name, _)| name));
@@ -266,7 +279,7 @@ impl Reconciler {
                     self.states.remove(&name);
                     self.reported.remove(&name);
                 }
-                (Some(JobState::Failed { desired: old, retry_at }), Some(new)) => {
+                (Some(JobState::Failed { desired: old, retry_at, .. }), Some(new)) => {
                     if *retry_at <= now || old.change_to(&new) != Change::Same {
                         self.join(name, new);
                     }
@@ -342,9 +355,10 @@ impl Reconciler {
             }
             TaskResult::Joined { desired, failed: Some(failed) } => {
                 self.context.metrics.remove(&name);
+                let is_invalid = matches!(failed, NodeError::Join(JoinError::Unreadable(_)));
                 self.report_failure(&name, failed, "not joined");
                 let retry_at = SystemClock.monotonic() + RETRY_DELAY;
-                self.states.insert(name, JobState::Failed { desired, retry_at });
+                self.states.insert(name, JobState::Failed { desired, retry_at, is_invalid });
             }
             TaskResult::Revised { desired, failed } => {
                 let mut retry_at = None;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    job::{Job, JobName},
+    job::{Job, JobName, ShardLimit},
     registry::{Error, Registry, Zxid},
     runtime::{Clock, Monotonic, SystemClock},
 };
@@ -41,6 +41,8 @@ enum Candidate {
     /// Not permitted; the reason was logged.
     Refused {
         reason: String,
+        /// Its configuration cannot be read, or exceeds a bound.
+        is_invalid: bool,
         recheck_at: Monotonic,
     },
     /// A Java class, a job of a Rust program, or no job.
@@ -62,6 +64,7 @@ impl RegistryJobs {
         &mut self,
         registry: &Arc<dyn Registry>,
         permissions: &Permissions,
+        max_shards: ShardLimit,
         is_in_files: impl Fn(&JobName) -> bool,
         has_ended: impl Fn(&JobName) -> bool,
     ) -> Result<(), Error> {
@@ -83,7 +86,7 @@ impl RegistryJobs {
         for batch in due.chunks(MAX_CONCURRENT_READS) {
             let mut reads = JoinSet::new();
             for name in batch {
-                reads.spawn(read(Arc::clone(registry), name.clone()));
+                reads.spawn(read(Arc::clone(registry), name.clone(), max_shards));
             }
             while let Some(read_result) = reads.join_next().await {
                 let Ok((name, found)) = read_result else { continue };
@@ -123,6 +126,14 @@ impl RegistryJobs {
             .count()
     }
 
+    /// Number of jobs whose configuration cannot be read, or exceeds a bound.
+    pub(super) fn invalid(&self) -> usize {
+        self.candidates
+            .values()
+            .filter(|candidate| matches!(candidate, Candidate::Refused { is_invalid: true, .. }))
+            .count()
+    }
+
     fn classify(
         &self,
         name: &JobName,
@@ -134,6 +145,7 @@ impl RegistryJobs {
             StoredNode::Foreign => return Candidate::Foreign { recheck_at: now + FOREIGN_RECHECK },
             StoredNode::Job { kind, read, created } => (kind, read, created),
         };
+        let is_invalid = read.is_err();
         let checked = read.and_then(|job| match permissions.check(&kind, &job) {
             Ok(()) => Ok(*job),
             Err(refusal) => Err(refusal.to_string()),
@@ -151,7 +163,7 @@ impl RegistryJobs {
         }
         let recheck_at =
             now + if permissions.allows_any(&kind) { REFUSED_RECHECK } else { FOREIGN_RECHECK };
-        Candidate::Refused { reason, recheck_at }
+        Candidate::Refused { reason, is_invalid, recheck_at }
     }
 }
 
@@ -161,12 +173,20 @@ enum StoredNode {
     Job { kind: Kind, read: Result<Box<Job>, String>, created: Zxid },
 }
 
-async fn read(registry: Arc<dyn Registry>, name: JobName) -> (JobName, Result<StoredNode, Error>) {
-    let found = read_node(&*registry, &name).await;
+async fn read(
+    registry: Arc<dyn Registry>,
+    name: JobName,
+    max_shards: ShardLimit,
+) -> (JobName, Result<StoredNode, Error>) {
+    let found = read_node(&*registry, &name, max_shards).await;
     (name, found)
 }
 
-async fn read_node(registry: &dyn Registry, name: &JobName) -> Result<StoredNode, Error> {
+async fn read_node(
+    registry: &dyn Registry,
+    name: &JobName,
+    max_shards: ShardLimit,
+) -> Result<StoredNode, Error> {
     let Ok(root) = registry.namespace().path().join(name.as_str()) else {
         return Ok(StoredNode::Foreign);
     };
@@ -179,7 +199,7 @@ async fn read_node(registry: &dyn Registry, name: &JobName) -> Result<StoredNode
     };
     // A job without configuration is being removed.
     let Some(node) = registry.get(&config).await? else { return Ok(StoredNode::Foreign) };
-    let read =
-        Job::read(name, &node.data).map(Box::new).map_err(|error| Problem::of(&error).to_string());
+    let read = Job::read_within(max_shards, name, &node.data);
+    let read = read.map(Box::new).map_err(|error| Problem::of(&error).to_string());
     Ok(StoredNode::Job { kind, read, created: node.stat.created })
 }

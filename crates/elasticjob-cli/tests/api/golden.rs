@@ -381,7 +381,7 @@ fn perform_audited_actions(test: &TestConsole, admin: &BrowserSession<'_>) {
     send("DELETE", &format!("/tokens/{}", token["id"].as_str().unwrap()), json!({}));
     send("DELETE", "/sessions/vera", json!({}));
     send("DELETE", "/accounts/vera", json!({}));
-    let instance = admin.data(&format!("{R}/jobs/settle/shards"))[0]["instanceId"].clone();
+    let instance = admin.data(&format!("{R}/jobs/settle/shards"))["items"][0]["instanceId"].clone();
     let instance = instance.as_str().unwrap();
     send("POST", &format!("{registry_path}/instances/{instance}/shutdown"), json!({}));
     send("POST", &format!("{registry_path}/servers/{ADDRESS}/shutdown"), json!({}));

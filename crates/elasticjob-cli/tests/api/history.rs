@@ -450,7 +450,7 @@ async fn triggering_user_is_recorded_by_v1_and_legacy_api() {
     let admin = fixture.console.admin();
     let jane = fixture.console.add_user("jane", &json!({ "shop": "operator" }));
     admin.wait_until("/api/v1/r/shop/jobs/settle/shards", |shards| {
-        shards.as_array().unwrap().iter().all(|shard| shard["status"] == "PENDING")
+        shards["items"].as_array().unwrap().iter().all(|shard| shard["status"] == "PENDING")
     });
 
     for (user, name, trigger) in [

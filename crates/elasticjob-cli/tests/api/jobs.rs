@@ -72,7 +72,7 @@ async fn next_list_shows_a_change_made_by_the_console() {
     let disable = format!("{R}/jobs/settle/shards/1/disable");
     assert_eq!(admin.post(&disable).json(), json!({ "isChanged": true }));
     assert_eq!(admin.post(&disable).json(), json!({ "isChanged": false }));
-    assert_eq!(admin.data(&format!("{R}/jobs/settle/shards"))[1]["status"], "DISABLED");
+    assert_eq!(admin.data(&format!("{R}/jobs/settle/shards"))["items"][1]["status"], "DISABLED");
     admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["disabledShardCount"] == 1);
     assert_eq!(admin.post(&format!("{R}/jobs/settle/shards/7/disable")).problem().0, 422);
 }
@@ -114,7 +114,8 @@ async fn trigger_with_an_idempotency_key_is_executed_once() {
 
     assert_eq!(first, again);
     admin.wait_until(&format!("{R}/jobs/settle/shards"), |shards| {
-        shards[1]["lastRun"]["runId"] == first["runId"] && shards[1]["lastRun"]["state"] == "DONE"
+        let last = &shards["items"][1]["lastRun"];
+        last["runId"] == first["runId"] && last["state"] == "DONE"
     });
     assert_eq!(
         trigger("k1", &json!({})).problem(),
@@ -160,7 +161,7 @@ async fn cancelling_an_ended_run_does_not_cancel_the_next() {
     let admin = console.admin();
     let running = |run: &Value| {
         admin.wait_until(&format!("{R}/jobs/settle/shards"), |shards| {
-            let mut shards = shards.as_array().unwrap().iter();
+            let mut shards = shards["items"].as_array().unwrap().iter();
             shards.all(|shard| !shard["running"].is_null() && shard["lastRun"]["runId"] == *run)
         });
     };
@@ -325,7 +326,7 @@ async fn java_only_namespace_is_listed_and_changed() {
         (&row["status"], &row["handler"]["class"]),
         (&json!("OK"), &json!("com.acme.LegacyJob"))
     );
-    assert_eq!(admin.data(&format!("{R}/jobs/legacy/shards"))[0]["language"], "java");
+    assert_eq!(admin.data(&format!("{R}/jobs/legacy/shards"))["items"][0]["language"], "java");
     assert_eq!(admin.post(&format!("{R}/jobs/legacy/trigger")).status, 200);
     assert_eq!(scene.get("legacy/trigger/10.0.0.9@-@4711").await.as_deref(), Some(""));
     let chosen = admin

@@ -8,6 +8,7 @@ mod console;
 mod fuzz;
 mod golden;
 mod history;
+mod hostile_config;
 mod http;
 mod incidents;
 mod jobs;

@@ -11,6 +11,7 @@ mod errors;
 mod files;
 mod golden;
 mod history;
+mod hostile_config;
 mod lifecycle;
 mod metrics;
 mod observe;

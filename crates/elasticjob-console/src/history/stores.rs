@@ -94,6 +94,7 @@ impl Deref for HistoryConnection {
 
 impl CatalogEntry for HistoryConnection {
     type Url = HistoryUrl;
+    type Settings = ();
 
     const KIND: &'static str = "histories";
     const FIELD: &'static str = "registry";

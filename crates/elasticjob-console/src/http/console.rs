@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use elasticjob::job::ShardLimit;
 use elasticjob::runtime::{Clock, SystemClock};
 use tokio::net::TcpListener;
 
@@ -54,6 +55,8 @@ pub struct Console {
     /// OpenID Connect provider, if any.
     pub oidc: Option<oidc::Settings>,
     pub first_account: FirstAccount,
+    /// How many shards a job may have: one with more is listed with the reason, and is not stored.
+    pub max_shards: ShardLimit,
 }
 
 /// The account that is created if there is none.

@@ -27,7 +27,8 @@ impl Stores {
             console.registry_additions.clone(),
             file("registries.json"),
             Arc::clone(clock),
-        )?;
+        )?
+        .max_shards(console.max_shards);
         check_history_names(console)?;
         let histories = HistoryConnections::open(
             &console.histories,

@@ -44,6 +44,9 @@ pub(crate) trait CatalogEntry: Debug + Sized + Deref<Target = EntryInfo> {
     /// The parsed URL.
     type Url;
 
+    /// What all connections of the catalog share.
+    type Settings: Debug + Default;
+
     /// Validates name and URL; the URL may contain passwords.
     fn new(info: EntryInfo) -> Result<Self, Problem>;
 
@@ -74,13 +77,14 @@ impl EntryInfo {
 
 /// All entries, by name.
 #[derive(Debug)]
-pub(crate) struct Catalog<T> {
+pub(crate) struct Catalog<T: CatalogEntry> {
     entries: RwLock<BTreeMap<String, Arc<T>>>,
     /// The first configured entry.
     default_name: Option<String>,
     additions: AdditionPolicy,
     file: Option<PathBuf>,
     clock: Arc<dyn Clock>,
+    pub(super) settings: T::Settings,
 }
 
 impl<T: CatalogEntry> Catalog<T> {
@@ -115,7 +119,14 @@ impl<T: CatalogEntry> Catalog<T> {
                 entries.entry(name).or_insert_with(|| Arc::new(entry));
             }
         }
-        Ok(Self { entries: RwLock::new(entries), default_name, additions, file, clock })
+        Ok(Self {
+            entries: RwLock::new(entries),
+            default_name,
+            additions,
+            file,
+            clock,
+            settings: T::Settings::default(),
+        })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {

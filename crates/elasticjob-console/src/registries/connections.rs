@@ -11,6 +11,7 @@ use std::{
 
 use elasticjob::{
     admin::{Admin, mirror::Mirror},
+    job::ShardLimit,
     problem,
     registry::{RegistryUrl, UrlError},
     runtime::{Clock, Tasks},
@@ -67,6 +68,17 @@ pub(crate) enum ConnectionStatus {
 }
 
 impl Registries {
+    /// Sets how many shards a job may have.
+    pub(crate) fn max_shards(mut self, limit: ShardLimit) -> Self {
+        self.settings = limit;
+        self
+    }
+
+    /// How many shards a job may have.
+    pub(crate) fn shard_limit(&self) -> ShardLimit {
+        self.settings
+    }
+
     /// The admin connection of a registry; waits briefly while it is being established.
     pub(crate) async fn admin(&self, registry: &Arc<RegistryConnection>) -> Result<Admin, Problem> {
         let mut connection_state = self.connection_state(registry);
@@ -109,6 +121,7 @@ impl Registries {
                 registry.connection_state.clone(),
                 Arc::clone(&registry.mirror),
                 Arc::clone(self.clock()),
+                self.settings,
             ));
             *task = Some(tasks);
         }
@@ -126,6 +139,7 @@ impl Deref for RegistryConnection {
 
 impl CatalogEntry for RegistryConnection {
     type Url = RegistryUrl;
+    type Settings = ShardLimit;
 
     const KIND: &'static str = "registries";
     const FIELD: &'static str = "name";
@@ -201,13 +215,14 @@ async fn maintain_connection(
     connection_state: watch::Sender<ConnectionState>,
     mirror: Arc<Mirror>,
     clock: Arc<dyn Clock>,
+    shard_limit: ShardLimit,
 ) {
     let mut pause = RETRY_PAUSES.0;
     loop {
         match Admin::connect(&url).await {
             Ok(admin) => {
                 pause = RETRY_PAUSES.0;
-                let admin = admin.clock(Arc::clone(&clock));
+                let admin = admin.clock(Arc::clone(&clock)).max_shards(shard_limit);
                 connection_state.send_replace(ConnectionState::Up(admin.clone()));
                 follow_mirror(&admin, &mirror, &*clock).await;
                 admin.close().await;

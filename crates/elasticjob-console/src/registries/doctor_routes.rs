@@ -33,7 +33,8 @@ async fn examine(access: Authorized<Operator>) -> Result<Json<Vec<Finding>>, Pro
             "a memory: registry cannot be examined: it exists in one process only",
         ));
     };
-    let found = doctor::examine(settings).await.map_err(Problem::from);
+    let found =
+        doctor::examine(settings, access.app.registries.shard_limit()).await.map_err(Problem::from);
     let outcome = found.as_ref().map(|found| {
         let problems = found.iter().filter(|finding| finding.is_problem).count();
         json!({ "findings": found.len(), "problems": problems })

@@ -100,6 +100,7 @@ impl Admin {
     /// Computes what storing this configuration would change. Writes nothing.
     pub async fn plan(&self, edit: Edit) -> Result<Plan, AdminError> {
         let Edit { job, handler, expected_version } = edit;
+        job.check(self.shard_limit)?;
         let snapshot = self.snapshot(&job.name).await?;
         let stored =
             snapshot.config().transpose().map_err(|error| AdminError::unreadable(&error))?;
@@ -224,7 +225,7 @@ fn changed_meanwhile(job: &JobName, before: Option<&Job>, now: &JobSnapshot) -> 
         return AdminError::conflict(format!("job {job} was removed in the meantime"), hint);
     };
     let when = written_at(node).map(|at| format!(" at {at}")).unwrap_or_default();
-    let change = match (before, Job::read(job, &node.data)) {
+    let change = match (before, now.config().unwrap_or_else(|| Job::read(job, &node.data))) {
         (_, Err(error)) => Problem::of(&error).to_string(),
         (None, Ok(_)) => format!("its version is {} now", node.stat.version.0),
         (Some(before), Ok(after)) => {

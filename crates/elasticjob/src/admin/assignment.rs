@@ -10,9 +10,6 @@ use crate::{
     job::{InstanceId, ShardCount, Strategy},
 };
 
-/// Maximum number of shards: more than any real job has, and still printed quickly.
-const MAX_SHARDS: u32 = 1_000_000;
-
 /// The strategies that every instance knows, for messages.
 pub const STRATEGIES: &str =
     "AVG_ALLOCATION, ODEVITY, ROUND_ROBIN, SINGLE_SHARDING_BALANCE, STICKY or WEIGHTED";
@@ -26,12 +23,6 @@ pub fn assign(
     at: Timestamp,
 ) -> Result<Vec<String>, AdminError> {
     let total = ShardCount::try_from(total)?.get();
-    if total > MAX_SHARDS {
-        return Err(AdminError::invalid(
-            format!("{total} shards are too many to print"),
-            format!("at most {MAX_SHARDS}"),
-        ));
-    }
     let strategy = Strategy::from(strategy);
     if let Strategy::Named(name) = &strategy {
         let problem = format!("unknown sharding strategy {:?}", name.as_str());

@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{error::AdminError, snapshot::JobSnapshot};
 use crate::{
     coordination::tree::JobTree,
-    job::JobName,
+    job::{JobName, ShardLimit},
     registry::{self, Error, Registry, RegistryUrl},
     runtime::{Clock, Randomness, SystemClock, SystemRandomness},
     schedule::Zone,
@@ -40,6 +40,7 @@ pub struct Admin {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) zone: Zone,
+    pub(super) shard_limit: ShardLimit,
 }
 
 impl Admin {
@@ -50,6 +51,7 @@ impl Admin {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             zone: Zone::from(TimeZone::system()),
+            shard_limit: ShardLimit::default(),
         }
     }
 
@@ -84,6 +86,13 @@ impl Admin {
         self
     }
 
+    /// How many shards a job may have: 10,000 if unset. A job with more is listed with the reason, and is not stored.
+    #[must_use]
+    pub fn max_shards(mut self, limit: ShardLimit) -> Self {
+        self.shard_limit = limit;
+        self
+    }
+
     pub(super) fn tree(&self, job: &JobName) -> Result<JobTree, AdminError> {
         JobTree::new(self.registry.namespace(), job)
             .map_err(|error| AdminError::invalid(error.to_string(), "choose another name"))
@@ -91,7 +100,7 @@ impl Admin {
 
     /// Reads everything the registry holds about a job.
     pub(super) async fn snapshot(&self, job: &JobName) -> Result<JobSnapshot, AdminError> {
-        Ok(JobSnapshot::read(&*self.registry, job, self.tree(job)?).await?)
+        Ok(JobSnapshot::read(&*self.registry, job, self.tree(job)?, self.shard_limit).await?)
     }
 
     /// Like [`snapshot`](Self::snapshot), but an error if the job has no configuration.

@@ -10,6 +10,7 @@ use super::{
     handle::Admin,
     model::{
         HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Outline, ServerStatus, Shard,
+        ShardsPage,
     },
     snapshot::{instance, no_configuration, status, summary},
 };
@@ -63,7 +64,21 @@ impl Admin {
 
     /// The shards of a job, sorted by number: those that its configuration defines and those that have nodes. An owner may be gone already.
     pub async fn shards(&self, job: &JobName) -> Result<Vec<Shard>, AdminError> {
-        Ok(self.existing_job(job).await?.shards())
+        let snapshot = self.existing_job(job).await?;
+        Ok(snapshot.shards(snapshot.items().iter()).collect())
+    }
+
+    /// A part of [`shards`](Self::shards): those after the first `skip`, at most `take`.
+    pub async fn shards_page(
+        &self,
+        job: &JobName,
+        skip: usize,
+        take: usize,
+    ) -> Result<ShardsPage, AdminError> {
+        let snapshot = self.existing_job(job).await?;
+        let items = snapshot.items();
+        let shards = snapshot.shards(items.iter().skip(skip).take(take)).collect();
+        Ok(ShardsPage { total: items.len(), shards })
     }
 
     /// The outline of a job, with a problem if its name is invalid or access is denied; none if the node is not a job.
@@ -103,13 +118,14 @@ impl Admin {
                 tree.shard(item.parse().ok()?, ShardNode::Owner)
             )),
         )?;
-        let (config, problem) = match config.map(|node| Job::read(job_name, &node.data)) {
-            Some(Ok(job)) => (Some(job), None),
-            Some(Err(error)) => (None, Some(Problem::of(&error))),
-            // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
-            None if ids.is_none() && servers.is_none() => return Ok(None),
-            None => (None, Some(no_configuration())),
-        };
+        let (config, problem) =
+            match config.map(|node| Job::read_within(self.shard_limit, job_name, &node.data)) {
+                Some(Ok(job)) => (Some(job), None),
+                Some(Err(error)) => (None, Some(Problem::of(&error))),
+                // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
+                None if ids.is_none() && servers.is_none() => return Ok(None),
+                None => (None, Some(no_configuration())),
+            };
         let root = root.map(|node| node.data).unwrap_or_default();
         let ids: BTreeSet<String> = ids.unwrap_or_default().into_iter().collect();
         let servers = servers.unwrap_or_default().into_iter();

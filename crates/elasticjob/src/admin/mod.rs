@@ -45,7 +45,7 @@ pub use self::{
     model::{
         Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
         Outline, Running, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary, Shard,
-        ShardStatus,
+        ShardStatus, ShardsPage,
     },
     remove::RemovalResult,
     switch::{ConfigUpdate, SwitchResult},

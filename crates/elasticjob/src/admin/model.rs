@@ -237,6 +237,15 @@ pub struct Instance {
     pub problem: Option<String>,
 }
 
+/// Some of a job's shards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardsPage {
+    /// Number of shards of the job.
+    pub total: usize,
+    /// Sorted by number.
+    pub shards: Vec<Shard>,
+}
+
 /// One shard of a job.
 #[expect(clippy::struct_excessive_bools, reason = "each is a node of the tree that exists or not")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -21,7 +21,7 @@ use crate::{
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
     },
-    job::{self, Job, JobName, UnreadableDocument, server_of},
+    job::{self, Job, JobName, ShardLimit, UnreadableDocument, server_of},
     registry::{Error, Node, Op, Path, Registry, Version},
     schedule::Zone,
 };
@@ -36,6 +36,8 @@ pub(super) struct JobSnapshot {
     pub(super) ledger: BTreeMap<Path, Node>,
     /// Instance ids of Rust processes that are alive.
     pub(super) processes: BTreeSet<String>,
+    /// A configuration with more shards is unreadable.
+    shard_limit: ShardLimit,
 }
 
 impl JobSnapshot {
@@ -44,6 +46,7 @@ impl JobSnapshot {
         registry: &dyn Registry,
         job: &JobName,
         tree: JobTree,
+        shard_limit: ShardLimit,
     ) -> Result<Self, Error> {
         registry.sync().await?;
         let alive = async {
@@ -58,7 +61,7 @@ impl JobSnapshot {
             alive
         )?;
         let processes = alive.unwrap_or_default().into_iter().collect();
-        Ok(Self { job: job.clone(), tree, nodes, ledger, processes })
+        Ok(Self { job: job.clone(), tree, nodes, ledger, processes, shard_limit })
     }
 
     /// Whether the job has any node, in its tree or in the ledger.
@@ -98,7 +101,8 @@ impl JobSnapshot {
 
     /// The parsed configuration; none if the job has no configuration node.
     pub(super) fn config(&self) -> Option<Result<Job, UnreadableDocument>> {
-        self.config_node().map(|node| Job::read(&self.job, &node.data))
+        let config = self.config_node();
+        config.map(|node| Job::read_within(self.shard_limit, &self.job, &node.data))
     }
 
     pub(super) fn root_data(&self) -> &[u8] {
@@ -132,11 +136,11 @@ impl JobSnapshot {
     }
 
     /// Numbers of the shards that the configuration defines, and of those that have nodes.
-    pub(super) fn items(&self) -> BTreeSet<u32> {
+    pub(super) fn items(&self) -> ShardNumbers {
         let total = self.config().and_then(Result::ok).map_or(0, |job| job.shards.get());
-        let existing =
-            self.children(self.tree.sharding()).filter_map(|(name, _)| name.parse().ok());
-        (0..total).chain(existing).collect()
+        let existing = self.children(self.tree.sharding());
+        let existing = existing.filter_map(|(name, _)| name.parse().ok());
+        ShardNumbers { total, surplus: existing.filter(|item| *item >= total).collect() }
     }
 
     /// The ledger page of a shard, and when it was written.
@@ -220,7 +224,7 @@ impl JobSnapshot {
 
     pub(super) fn details(&self, now: Timestamp, zone: &Zone) -> Option<JobDetails> {
         let node = self.config_node()?;
-        let (job, problem) = match Job::read(&self.job, &node.data) {
+        let (job, problem) = match Job::read_within(self.shard_limit, &self.job, &node.data) {
             Ok(job) => (Some(job), None),
             Err(error) => (None, Some(Problem::of(&error).to_string())),
         };
@@ -248,9 +252,13 @@ impl JobSnapshot {
         })
     }
 
-    pub(super) fn shards(&self) -> Vec<Shard> {
+    /// The shards with these numbers, one at a time.
+    pub(super) fn shards(
+        &self,
+        items: impl IntoIterator<Item = u32>,
+    ) -> impl Iterator<Item = Shard> {
         let (ids, job) = (self.instance_ids(), self.config().and_then(Result::ok));
-        self.items().into_iter().map(|item| self.shard(item, &ids, job.as_ref())).collect()
+        items.into_iter().map(move |item| self.shard(item, &ids, job.as_ref()))
     }
 
     fn shard(&self, item: u32, ids: &BTreeSet<String>, job: Option<&Job>) -> Shard {
@@ -286,6 +294,29 @@ impl JobSnapshot {
             last_run,
             problem,
         }
+    }
+}
+
+/// Numbers of a job's shards, in order. Those that the configuration defines are counted and not stored.
+#[derive(Debug)]
+pub(super) struct ShardNumbers {
+    /// The configuration defines the numbers below.
+    total: u32,
+    /// The others, which have nodes.
+    surplus: BTreeSet<u32>,
+}
+
+impl ShardNumbers {
+    pub(super) fn contains(&self, item: u32) -> bool {
+        item < self.total || self.surplus.contains(&item)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.total as usize + self.surplus.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        (0..self.total).chain(self.surplus.iter().copied())
     }
 }
 

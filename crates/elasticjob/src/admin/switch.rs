@@ -159,7 +159,7 @@ impl Admin {
     ) -> Result<super::snapshot::JobSnapshot, AdminError> {
         let snapshot = self.existing_job(job).await?;
         let items = snapshot.items();
-        if items.contains(&shard) {
+        if items.contains(shard) {
             return Ok(snapshot);
         }
         Err(AdminError::invalid(

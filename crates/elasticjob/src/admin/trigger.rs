@@ -91,7 +91,8 @@ impl Admin {
     ) -> Result<CancellationResult, AdminError> {
         let snapshot = self.existing_job(job).await?;
         check_shards(&snapshot, shards)?;
-        let wanted = shards.items().cloned().unwrap_or_else(|| snapshot.items());
+        let known = snapshot.items();
+        let wanted = known.iter().filter(|item| shards.contains(*item));
         let mut cancelled = CancellationResult {
             requested: BTreeMap::new(),
             not_cancellable: BTreeMap::new(),
@@ -187,7 +188,7 @@ enum TriggerCreation {
 
 fn check_shards(snapshot: &JobSnapshot, shards: &ShardSelection) -> Result<(), AdminError> {
     let known = snapshot.items();
-    match shards.items().into_iter().flatten().find(|shard| !known.contains(shard)) {
+    match shards.items().into_iter().flatten().find(|shard| !known.contains(**shard)) {
         None => Ok(()),
         Some(shard) => Err(AdminError::invalid(
             format!("job {} has no shard {shard}", snapshot.job),

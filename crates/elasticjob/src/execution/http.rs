@@ -28,6 +28,9 @@ const CONTENT_TYPE: &str = "http.content.type";
 const CONNECT_TIMEOUT: &str = "http.connect.timeout.milliseconds";
 const READ_TIMEOUT: &str = "http.read.timeout.milliseconds";
 
+/// A day. Connections with a longer timeout would be held for ever.
+const MAX_TIMEOUT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
+
 /// How many characters of an error's body a failure message includes.
 const MAX_ERROR_BODY: usize = 500;
 
@@ -65,8 +68,12 @@ impl Http {
         let writes = [Method::POST, Method::PUT, Method::DELETE].contains(&method);
         let millis = |key, default| match prop(key).map(str::parse) {
             None => Ok(Duration::from_millis(default)),
-            Some(Ok(millis)) if millis > 0 => Ok(Duration::from_millis(millis)),
-            Some(_) => Err(invalid(format_args!("{key}: milliseconds, from 1"))),
+            Some(Ok(millis)) if (1..=MAX_TIMEOUT_MILLIS).contains(&millis) => {
+                Ok(Duration::from_millis(millis))
+            }
+            Some(_) => {
+                Err(invalid(format_args!("{key}: milliseconds, from 1 to {MAX_TIMEOUT_MILLIS}")))
+            }
         };
         let content_type = prop(CONTENT_TYPE).map(HeaderValue::from_str).transpose();
         Ok(Self {

@@ -5,6 +5,7 @@
 use std::{fmt, time::Duration};
 
 use super::{
+    bounds::MAX_TIMEOUT_MILLIS,
     error::InvalidValue,
     job::Job,
     plugins::TypeName,
@@ -170,8 +171,10 @@ impl AlertProps<'_> {
         let Some(text) = self.optional(key) else {
             return Ok(Duration::from_millis(default));
         };
-        let millis = text.parse().ok().filter(|millis| *millis > 0);
-        millis.map(Duration::from_millis).ok_or_else(|| self.invalid(key, "milliseconds, from 1"))
+        let millis = text.parse().ok().filter(|millis| (1..=MAX_TIMEOUT_MILLIS).contains(millis));
+        millis.map(Duration::from_millis).ok_or_else(|| {
+            self.invalid(key, &format!("milliseconds, from 1 to {MAX_TIMEOUT_MILLIS}"))
+        })
     }
 
     fn invalid(&self, key: &str, expected: &str) -> InvalidValue {

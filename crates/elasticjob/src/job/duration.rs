@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::error::InvalidValue;
+use super::{bounds::check_duration, error::InvalidValue};
 
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Parses a duration longer than zero.
+/// Parses a duration longer than zero and not longer than ten years.
 pub(super) fn parse(what: &'static str, text: &str) -> Result<Duration, InvalidValue> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -17,7 +17,7 @@ pub(super) fn parse(what: &'static str, text: &str) -> Result<Duration, InvalidV
         Some(0) => {
             Err(InvalidValue::new(what, text, "it must be longer than zero; for example 30s"))
         }
-        Some(millis) => Ok(Duration::from_millis(millis)),
+        Some(millis) => check_duration(what, text, Duration::from_millis(millis)),
         None => Err(InvalidValue::new(
             what,
             text,
@@ -44,7 +44,19 @@ mod tests {
             assert_eq!(format(parse("timeout", text).unwrap()), text);
         }
         assert_eq!(format(Duration::from_mins(2)), "2m");
-        for invalid in ["", "5", "s", "0s", "-1s", "1.5s", "1 s", "99999999999999999999d"] {
+        assert_eq!(parse("timeout", "3650d").unwrap(), super::super::bounds::MAX_DURATION);
+        for invalid in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "1 s",
+            "3651d",
+            "999999999d",
+            "99999999999999999999d",
+        ] {
             assert!(parse("timeout", invalid).is_err(), "{invalid}");
         }
     }

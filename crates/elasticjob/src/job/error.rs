@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::name::JobName;
+use super::{bounds::shorten, name::JobName};
 use crate::problem::Hint;
+
+/// Bytes of a text that a message quotes, and of what it says about it.
+const QUOTED: usize = 200;
+const PROBLEM: usize = 500;
 
 /// Invalid text in a program, a file or a command. Its author has to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +15,7 @@ use crate::problem::Hint;
 pub struct InvalidValue {
     /// What the text should be: `cron`, `job name`.
     pub what: Cow<'static, str>,
+    /// The text, or its beginning if it is long.
     pub text: String,
     /// What is wrong with the text, and what would be valid.
     pub problem: String,
@@ -23,7 +28,8 @@ impl InvalidValue {
         text: impl Into<String>,
         problem: impl Into<String>,
     ) -> Self {
-        Self { what: what.into(), text: text.into(), problem: problem.into(), hint: None }
+        let (text, problem) = (shorten(text, QUOTED), shorten(problem, PROBLEM));
+        Self { what: what.into(), text, problem, hint: None }
     }
 
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -53,6 +59,26 @@ pub struct UnreadableDocument {
 }
 
 impl UnreadableDocument {
+    /// A document of this job. Problem and key may quote the document, so they are shortened.
+    pub(super) fn new(
+        job: &JobName,
+        document: impl Into<String>,
+        problem: impl Into<String>,
+    ) -> Self {
+        Self {
+            job: job.clone(),
+            document: document.into(),
+            line: None,
+            key: None,
+            problem: shorten(problem, PROBLEM),
+            hint: None,
+        }
+    }
+
+    pub(super) fn at(self, line: Option<usize>, key: Option<&str>) -> Self {
+        Self { line, key: key.map(|key| shorten(key, QUOTED)), ..self }
+    }
+
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into().into()), ..self }
     }
@@ -64,7 +90,9 @@ impl Hint for UnreadableDocument {
     }
 }
 
+/// The key is the document's own text, so it must not look like another line of a log.
 fn location(line: Option<usize>, key: Option<&str>) -> String {
+    let key = key.map(str::escape_debug);
     match (line, key) {
         (Some(line), Some(key)) => format!(", line {line}, key {key}"),
         (Some(line), None) => format!(", line {line}"),

@@ -3,6 +3,7 @@
 use std::{fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
 
 use super::{
+    bounds::{Bound, MAX_DESCRIPTION, MAX_DOCUMENT, MAX_NAME},
     error::{InvalidValue, UnreadableDocument},
     name::{JobName, is_refused},
     yaml::{Kind, Node, emit, load},
@@ -162,15 +163,13 @@ impl Instance {
         id: &InstanceId,
         document: &[u8],
     ) -> Result<Self, UnreadableDocument> {
-        let unreadable =
-            |line: Option<usize>, key: Option<&str>, problem: &str| UnreadableDocument {
-                job: job.clone(),
-                document: format!("instance {id}"),
-                line,
-                key: key.map(ToOwned::to_owned),
-                problem: problem.to_owned(),
-                hint: None,
-            };
+        let unreadable = |line: Option<usize>, key: Option<&str>, problem: &str| {
+            UnreadableDocument::new(job, format!("instance {id}"), problem).at(line, key)
+        };
+        if document.len() > MAX_DOCUMENT {
+            let problem = format!("it has more than {MAX_DOCUMENT} bytes");
+            return Err(unreadable(None, None, &problem));
+        }
         let text =
             std::str::from_utf8(document).map_err(|_| unreadable(None, None, "it is not UTF-8"))?;
         let root =
@@ -184,6 +183,14 @@ impl Instance {
             let (Kind::Scalar(key), Kind::Scalar(text)) = (&key.kind, &value.kind) else {
                 continue;
             };
+            let bound = match key.as_str() {
+                // Lists of instances show them.
+                "labels" => Bound::Bytes(MAX_DESCRIPTION),
+                "serverIp" => Bound::Bytes(MAX_NAME),
+                _ => Bound::Document,
+            };
+            let checked = bound.check_text(text);
+            checked.map_err(|problem| unreadable(Some(value.line), Some(key), &problem))?;
             match key.as_str() {
                 "jobInstanceId" if text != id.as_str() => {
                     let problem = format!("the document is for instance {text:?}");

@@ -177,7 +177,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// If `count` is zero or above 2³¹ − 1. Check untrusted numbers with [`ShardCount::try_from`] and set the field instead.
+    /// If `count` is zero or above [`ShardCount::MAX`]. Check untrusted numbers with [`ShardCount::try_from`] and set the field instead.
     #[must_use]
     #[track_caller]
     pub fn shards(mut self, count: u32) -> Self {

@@ -6,10 +6,12 @@
 use serde_json::{Map, Value};
 
 use super::{
+    bounds::MAX_DOCUMENT,
     error::UnreadableDocument,
     job::Job,
     name::JobName,
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile},
+    properties::Property,
     shards::ShardCount,
 };
 use crate::problem::Hint;
@@ -65,6 +67,10 @@ impl LegacyJob {
     /// ```
     pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name };
+        if document.len() > MAX_DOCUMENT {
+            let problem = format!("it has more than {MAX_DOCUMENT} bytes");
+            return Err(reader.error(None, problem));
+        }
         let map: Map<String, Value> = serde_json::from_slice(document).map_err(|error| {
             let line = Some(error.line()).filter(|line| *line > 0);
             UnreadableDocument {
@@ -82,14 +88,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&self, key: Option<&str>, problem: impl Into<String>) -> UnreadableDocument {
-        UnreadableDocument {
-            job: self.job.clone(),
-            document: "config".to_owned(),
-            line: None,
-            key: key.map(ToOwned::to_owned),
-            problem: problem.into(),
-            hint: None,
-        }
+        UnreadableDocument::new(self.job, "config", problem).at(None, key)
     }
 
     fn document(&self, map: &Map<String, Value>) -> Result<LegacyJob, UnreadableDocument> {
@@ -138,6 +137,9 @@ impl Reader<'_> {
         }
         let dropped = self.read_plugins(map, &mut job)?;
         self.read_kind_settings(map, kind, &mut job)?;
+        for property in Property::all() {
+            property.check(&job).map_err(|problem| self.error(Some(property.key), problem))?;
+        }
         let class = Some(self.text(map, "jobClass")?)
             .filter(|class| kind != LegacyKind::Script && !class.is_empty());
         Ok(LegacyJob { job, class, kind, dropped })

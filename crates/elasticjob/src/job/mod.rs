@@ -13,6 +13,7 @@
 //! ignores. Configuration of other programs ([`ForeignConfig`]) is preserved unchanged.
 
 mod alert;
+mod bounds;
 mod context;
 mod duration;
 mod error;
@@ -38,6 +39,7 @@ mod yaml;
 
 pub use self::{
     alert::{Alert, Dingtalk, Email, Webhook},
+    bounds::Bound,
     context::Context,
     error::{InvalidValue, UnreadableDocument},
     fire::{Attempt, FencingToken, Fire, RunId, RunReason, Shard, TaskId},
@@ -56,5 +58,5 @@ pub use self::{
     properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
     shard_selection::{ShardItems, ShardSelection},
-    shards::{ExpectedShards, ItemParameters, ShardCount},
+    shards::{ExpectedShards, ItemParameters, ShardCount, ShardLimit},
 };

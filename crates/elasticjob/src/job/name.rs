@@ -2,11 +2,11 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use super::error::InvalidValue;
+use super::{bounds::MAX_NAME, error::InvalidValue};
 
 /// A job's name in the registry, in history and in task ids.
 ///
-/// Invariant: one segment of a registry path (not empty, no `/`, not `.` or `..`, no character a registry refuses), and free of
+/// Invariant: one segment of a registry path (not empty, at most 1,000 bytes, no `/`, not `.` or `..`, no character a registry refuses), and free of
 /// `@-@`, which separates the parts of a [`TaskId`](super::TaskId). Cheap to clone.
 ///
 /// ```
@@ -33,6 +33,9 @@ impl FromStr for JobName {
         let invalid = |problem: &str| Err(InvalidValue::new("job name", text, problem));
         if text.is_empty() {
             return invalid("the name is empty");
+        }
+        if text.len() > MAX_NAME {
+            return invalid(&format!("a name has at most {MAX_NAME} bytes"));
         }
         if text.contains('/') {
             return invalid(
@@ -81,6 +84,7 @@ mod tests {
     fn name_error_says_why() {
         for (text, problem) in [
             ("", "is empty"),
+            (&"a".repeat(1_001), "at most 1000 bytes"),
             ("a/b", "registry path"),
             ("..", "not names"),
             ("a\u{7}", "'\\u{7}'"),

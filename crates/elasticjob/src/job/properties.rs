@@ -5,6 +5,9 @@
 //! property needs a row here, a field of [`Job`] and a builder method.
 
 use super::{
+    bounds::{
+        Bound, MAX_CRON, MAX_DESCRIPTION, MAX_ENTRIES, MAX_MINUTES, MAX_NAME, MAX_SECONDS, MAX_TEXT,
+    },
     error::InvalidValue,
     job::Job,
     plugins::TypeName,
@@ -33,6 +36,8 @@ pub struct Property {
     pub attribute: Option<&'static str>,
     /// One line of Markdown for the configuration page.
     pub description: &'static str,
+    /// The largest value that is stored, and read.
+    pub bound: Bound,
     pub(super) access: Access,
 }
 
@@ -108,6 +113,28 @@ impl Property {
     /// Whether a job file or a config edit may set it. The name and the configuration of other programs stay as they are.
     pub fn is_editable(&self) -> bool {
         !matches!(self.kind(), PropertyKind::Name | PropertyKind::Foreign)
+    }
+
+    /// Refuses a value that exceeds the property's bound; the text says why.
+    pub(super) fn check(&self, job: &Job) -> Result<(), String> {
+        match &self.access {
+            Access::Text { get, .. } | Access::Parsed { get, .. } => {
+                self.bound.check_text(get(job).unwrap_or_default())
+            }
+            Access::TypeName { get, .. } => {
+                self.bound.check_text(get(job).map_or("", TypeName::as_str))
+            }
+            Access::Number { get, .. } => self.bound.check_number(get(job)),
+            Access::List { get, .. } => {
+                self.bound.check_entries(get(job).iter().map(String::as_str))
+            }
+            // Valid by their types. The number of shards has a limit of its own.
+            Access::Name
+            | Access::Flag { .. }
+            | Access::Count { .. }
+            | Access::Props
+            | Access::Foreign => Ok(()),
+        }
     }
 
     /// Whether its value is a single text, flag or number, so that [`Job::set`] accepts it.
@@ -202,6 +229,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some("Job::named"),
         attribute: Some("name"),
         description: "One segment of a registry path, without `@-@`.",
+        bound: Bound::Bytes(MAX_NAME),
         access: Access::Name,
     },
     Property {
@@ -212,6 +240,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".cron(…)?"),
         attribute: Some("cron"),
         description: "When the job fires, as a [Quartz cron expression](cron.md). Without one it runs only when it is triggered.",
+        bound: Bound::Bytes(MAX_CRON),
         access: Access::Parsed {
             get: |job| {
                 let cron = job.cron.as_ref().map(Cron::as_str);
@@ -233,6 +262,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".zone(…)?"),
         attribute: Some("zone"),
         description: "Time zone of the cron expression: `Europe/Paris`, `GMT+8:00`. Java accepts only the second form and throws at the first. Without one it is the machine's.",
+        bound: Bound::Bytes(MAX_NAME),
         access: Access::Parsed {
             get: |job| {
                 let zone = job.zone.as_ref().map(Zone::as_str);
@@ -254,6 +284,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".shards(4)"),
         attribute: Some("shards"),
         description: "Number of shards. Java has no default.",
+        bound: Bound::Shards,
         access: Access::Count { get: |job| job.shards, put: |job, count| job.shards = count },
     },
     Property {
@@ -264,6 +295,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".items(…)?"),
         attribute: Some("items"),
         description: "The parameter of each shard: `0=Beijing,1=Shanghai`.",
+        bound: Bound::Document,
         access: Access::Parsed {
             get: |job| Some(job.items.as_str()),
             read: |job, text| {
@@ -281,6 +313,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".parameter(…)"),
         attribute: Some("parameter"),
         description: "The parameter of the whole job, passed to every shard.",
+        bound: Bound::Bytes(MAX_TEXT),
         access: text!(parameter),
     },
     Property {
@@ -291,6 +324,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".monitor(…)"),
         attribute: Some("monitor_execution"),
         description: "Running shards are recorded in the registry. Without it there is no failover, and runs of a shard can overlap.",
+        bound: Bound::Document,
         access: choice!(monitor, Monitor: Executions | Nothing),
     },
     Property {
@@ -301,6 +335,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".failover(…)"),
         attribute: Some("failover"),
         description: "When an instance dies, other instances take over its shards at once.",
+        bound: Bound::Document,
         access: choice!(failover, Failover: TakeOver | Wait),
     },
     Property {
@@ -311,6 +346,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".misfire(…)"),
         attribute: Some("misfire"),
         description: "A fire that is due while the previous run is still going is compensated once, right after that run.",
+        bound: Bound::Document,
         access: choice!(misfire, Misfire: RunOnce | Skip),
     },
     Property {
@@ -321,6 +357,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".max_time_diff(…)"),
         attribute: Some("max_time_diff_seconds"),
         description: "How far a node's clock may differ from the registry's before an alert is sent. Costs no request: answers to earlier writes tell the registry's time. Negative: not checked.",
+        bound: Bound::AtMost(MAX_SECONDS),
         access: Access::Number {
             get: |job| job.max_time_diff.get(),
             put: |job, seconds| job.max_time_diff = MaxTimeDiff::seconds(seconds),
@@ -334,6 +371,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".reconcile(…)"),
         attribute: Some("reconcile_interval_minutes"),
         description: "How often the leader checks that every shard's owner is still up. 0: never.",
+        bound: Bound::AtMost(MAX_MINUTES),
         access: Access::Number {
             get: |job| job.reconcile.get(),
             put: |job, minutes| job.reconcile = Reconcile::minutes(minutes),
@@ -347,6 +385,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".strategy(…)"),
         attribute: Some("strategy"),
         description: "How shards are assigned: `AVG_ALLOCATION`, `ODEVITY`, `ROUND_ROBIN`, `SINGLE_SHARDING_BALANCE`, or one of your own.",
+        bound: Bound::Bytes(MAX_NAME),
         access: type_name!(strategy_type),
     },
     Property {
@@ -357,6 +396,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".threads(…)"),
         attribute: Some("thread_pool"),
         description: "How many shards of a run an instance runs concurrently: `CPU` (two per processor), `SINGLE_THREAD`, or an executor of your own. Up to 3.0.4 the key is `jobExecutorServiceHandlerType`; see below.",
+        bound: Bound::Bytes(MAX_NAME),
         access: type_name!(thread_pool_type),
     },
     Property {
@@ -367,6 +407,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".alert(…)"),
         attribute: Some("alert"),
         description: "Where failures are reported; see below.",
+        bound: Bound::Bytes(MAX_NAME),
         access: type_name!(error_handler_type),
     },
     Property {
@@ -377,6 +418,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".java_listeners(…)"),
         attribute: Some("java_listeners"),
         description: "Java listeners by name. A Java instance fails at a name it does not know; Rust listeners are given to the node.",
+        bound: Bound::Entries { count: MAX_ENTRIES, bytes: MAX_NAME },
         access: Access::List {
             get: |job| &job.listener_types,
             put: |job, names| job.listener_types = names,
@@ -390,6 +432,7 @@ static PROPERTIES: [Property; 22] = [
         builder: None,
         attribute: None,
         description: "Kept unchanged. Java ElasticJob stores its tracing here, with its password.",
+        bound: Bound::Document,
         access: Access::Foreign,
     },
     Property {
@@ -400,6 +443,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".description(…)"),
         attribute: Some("description"),
         description: "For people.",
+        bound: Bound::Bytes(MAX_DESCRIPTION),
         access: text!(description),
     },
     Property {
@@ -410,6 +454,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".prop(…)?"),
         attribute: Some("props"),
         description: "All other settings; see below.",
+        bound: Bound::Entries { count: MAX_ENTRIES, bytes: MAX_TEXT },
         access: Access::Props,
     },
     Property {
@@ -420,6 +465,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".disabled()"),
         attribute: Some("disabled"),
         description: "Instances start disabled.",
+        bound: Bound::Document,
         access: Access::Flag { get: |job| job.disabled, put: |job, yes| job.disabled = yes },
     },
     Property {
@@ -430,6 +476,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".overwrite(…)"),
         attribute: Some("overwrite"),
         description: "The program stores its configuration at start.",
+        bound: Bound::Document,
         access: choice!(overwrite, Overwrite: LocalWins | StoredWins),
     },
     Property {
@@ -440,6 +487,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".label(…)"),
         attribute: Some("label"),
         description: "Not used.",
+        bound: Bound::Bytes(MAX_NAME),
         access: Access::Text { get: |job| job.label.as_deref(), put: |job, text| job.label = text },
     },
     Property {
@@ -450,6 +498,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".resharding(…)"),
         attribute: Some("static_sharding"),
         description: "Shards are assigned once, and again only when their number changes.",
+        bound: Bound::Document,
         access: choice!(resharding, Resharding: Static | Elastic),
     },
 ];

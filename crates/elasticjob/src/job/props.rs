@@ -6,6 +6,7 @@
 use std::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
+    bounds::{Bound, MAX_ATTEMPTS, MAX_ENTRIES, MAX_NAME, MAX_TEXT},
     duration,
     error::InvalidValue,
     plugins::{Strategy, TypeName},
@@ -66,7 +67,7 @@ pub mod keys {
 
 /// A job's free properties, in the order they were written.
 ///
-/// Invariant: every key occurs once, and every key of [`keys`] has a valid value. Comparison ignores the order. Values that look like
+/// Invariant: every key occurs once, every key of [`keys`] has a valid value, and there are at most a thousand, of bounded size. Comparison ignores the order. Values that look like
 /// secrets are not printed.
 ///
 /// ```
@@ -133,10 +134,8 @@ impl Policies {
     fn with(&self, key: &str, value: &str) -> Result<Self, InvalidValue> {
         let mut policies = self.clone();
         policies.apply(key, value).map_err(|error| InvalidValue {
-            what: key.to_owned().into(),
-            text: value.to_owned(),
-            problem: error.problem,
             hint: error.hint,
+            ..InvalidValue::new(key.to_owned(), value, error.problem)
         })?;
         Ok(policies)
     }
@@ -146,12 +145,13 @@ impl Policies {
         match key {
             keys::TIMEOUT => self.timeout = Some(duration::parse("timeout", value)?),
             keys::RETRY_MAX_ATTEMPTS => {
-                self.retry.max_attempts = value.parse::<NonZeroU32>().map_err(|_| {
-                    InvalidValue::new(
-                        "attempts",
-                        value,
-                        "it is not a number of at least 1; the first attempt counts",
-                    )
+                let attempts = value.parse::<NonZeroU32>().ok();
+                let attempts = attempts.filter(|attempts| attempts.get() <= MAX_ATTEMPTS);
+                self.retry.max_attempts = attempts.ok_or_else(|| {
+                    let problem = format!(
+                        "it is not a number from 1 to {MAX_ATTEMPTS}; the first attempt counts"
+                    );
+                    InvalidValue::new("attempts", value, problem)
                 })?;
             }
             keys::RETRY_BACKOFF => self.retry.backoff = value.parse::<Backoff>()?,
@@ -193,7 +193,16 @@ impl Props {
         value: impl Into<String>,
     ) -> Result<(), InvalidValue> {
         let (key, value) = (key.into(), value.into());
-        self.policies = self.policies.with(&key, &value)?;
+        let too_large = |problem| InvalidValue::new("property", key.as_str(), problem);
+        Bound::Bytes(MAX_NAME).check_text(&key).map_err(too_large)?;
+        Bound::Bytes(MAX_TEXT).check_text(&value).map_err(too_large)?;
+        let is_new = self.get(&key).is_none();
+        if is_new && self.entries.len() >= MAX_ENTRIES {
+            return Err(too_large(format!("a job has at most {MAX_ENTRIES} properties")));
+        }
+        if keys::ALL.contains(&key.as_str()) {
+            self.policies = self.policies.with(&key, &value)?;
+        }
         match self.entries.iter_mut().find(|(known, _)| *known == key) {
             Some((_, old)) => *old = value,
             None => self.entries.push((key, value)),

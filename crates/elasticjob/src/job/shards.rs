@@ -2,17 +2,24 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use super::error::InvalidValue;
+use super::{bounds::shorten, error::InvalidValue};
+
+/// Bytes of an entry of the item parameters that a message quotes.
+const MAX_PART: usize = 100;
 
 /// The number of shards of a job.
 ///
-/// Invariant: at least one, and at most 2³¹ − 1, the largest number that Java can hold.
+/// Invariant: at least one, and at most [`ShardCount::MAX`]. What a process accepts is usually lower: see [`ShardLimit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardCount(u32);
 
 impl ShardCount {
     /// One shard: the job is not split.
     pub const ONE: Self = Self(1);
+
+    /// The most shards that a job can have. A node, a console and a leader spend memory and requests on every shard, so a number of 32 bits, which
+    /// is what Java allows, would end them.
+    pub const MAX: Self = Self(100_000);
 
     pub const fn get(self) -> u32 {
         self.0
@@ -31,11 +38,73 @@ impl TryFrom<u32> for ShardCount {
         let invalid = |problem: &str| {
             Err(InvalidValue::new("sharding total count", count.to_string(), problem))
         };
-        match i32::try_from(count) {
-            Ok(0) => invalid("a job has at least one shard"),
-            Ok(_) => Ok(Self(count)),
-            Err(_) => invalid("a job has at most 2147483647 shards"),
+        match count {
+            0 => invalid("a job has at least one shard"),
+            1..=100_000 => Ok(Self(count)),
+            _ => invalid(&format!("a job has at most {} shards", Self::MAX)),
         }
+    }
+}
+
+/// How many shards a job may have in this process: 10,000, unless a setting says otherwise, and never more than [`ShardCount::MAX`].
+///
+/// A job above the limit is invalid here: it is neither stored nor joined, and lists show it with the reason. The limit protects the other jobs
+/// of the process, so every process has its own; set the same one everywhere.
+///
+/// ```
+/// use elasticjob::job::ShardLimit;
+///
+/// assert_eq!(ShardLimit::default().to_string(), "10000");
+/// assert!("20000".parse::<ShardLimit>().is_ok());
+/// assert!("200000".parse::<ShardLimit>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShardLimit(ShardCount);
+
+impl ShardLimit {
+    pub const DEFAULT: Self = Self(ShardCount(10_000));
+
+    /// Refuses a number of shards above the limit.
+    pub fn check(self, count: ShardCount) -> Result<(), InvalidValue> {
+        if count <= self.0 {
+            return Ok(());
+        }
+        let problem = format!("this process accepts at most {self} shards");
+        let invalid = InvalidValue::new("sharding total count", count.to_string(), problem);
+        Err(invalid.with_hint(format!(
+            "fewer shards, or a higher limit, at most {}: --max-shards, ELASTICJOB_MAX_SHARDS or Node::max_shards",
+            ShardCount::MAX
+        )))
+    }
+}
+
+impl Default for ShardLimit {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl From<ShardCount> for ShardLimit {
+    fn from(count: ShardCount) -> Self {
+        Self(count)
+    }
+}
+
+impl FromStr for ShardLimit {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let count = text.parse::<u32>().ok().and_then(|count| ShardCount::try_from(count).ok());
+        count.map(Self).ok_or_else(|| {
+            let problem = format!("a number from 1 to {}", ShardCount::MAX);
+            InvalidValue::new("shard limit", text, problem)
+        })
+    }
+}
+
+impl fmt::Display for ShardLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -102,10 +171,9 @@ impl FromStr for ItemParameters {
         let parts = text.trim_end_matches(',');
         for (index, part) in parts.split(',').enumerate().filter(|_| !parts.is_empty()) {
             let (item, parameter) = parse_entry(part).map_err(|problem| {
-                let problem = format!(
-                    "part {}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai",
-                    index + 1
-                );
+                let (number, part) = (index + 1, shorten(part, MAX_PART));
+                let problem =
+                    format!("part {number}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai");
                 InvalidValue::new("sharding item parameters", text, problem)
             })?;
             by_item.insert(item, parameter);
@@ -144,10 +212,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shard_count_is_at_least_one_and_fits_java() {
+    fn shard_count_is_at_least_one_and_at_most_a_hundred_thousand() {
         assert_eq!(ShardCount::try_from(4).unwrap().items().collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert!(ShardCount::try_from(0).is_err());
-        assert!(ShardCount::try_from(u32::MAX).is_err());
+        assert_eq!(ShardCount::try_from(100_000), Ok(ShardCount::MAX));
+        for count in [0, 100_001, i32::MAX.unsigned_abs(), u32::MAX] {
+            assert!(ShardCount::try_from(count).is_err(), "{count}");
+        }
+    }
+
+    #[test]
+    fn shard_limit_is_ten_thousand_unless_set() {
+        let count = |count| ShardCount::try_from(count).unwrap();
+        let raised: ShardLimit = "20000".parse().unwrap();
+
+        assert!(ShardLimit::default().check(count(10_000)).is_ok());
+        let error = ShardLimit::default().check(count(10_001)).unwrap_err();
+        assert!(error.hint.unwrap().contains("--max-shards"));
+        assert!(raised.check(count(10_001)).is_ok());
+        for text in ["0", "-1", "100001", "many", ""] {
+            assert!(text.parse::<ShardLimit>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -4,10 +4,13 @@
 //! any tag on extra configuration, and null instead of an empty list are accepted. A missing key means what it means to Java, which is
 //! not the documented default: no monitoring, no misfire compensation, no reconciliation.
 
+use std::collections::HashMap;
+
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
 use super::{
+    bounds::MAX_DOCUMENT,
     error::{InvalidValue, UnreadableDocument},
     foreign_config::ForeignConfig,
     job::{Job, KeySpelling},
@@ -15,7 +18,7 @@ use super::{
     plugins::TypeName,
     properties::{Access, Missing, Property, PropertyKind},
     props::{Props, redact},
-    shards::ShardCount,
+    shards::{ShardCount, ShardLimit},
     yaml::{BOOL, INT, Kind, Node, emit, java_to_string, load, parse_bool, parse_int},
 };
 
@@ -63,7 +66,7 @@ impl Job {
         Value::Object(entries.collect())
     }
 
-    /// Reads the document stored for the job `name`.
+    /// Reads the document stored for the job `name`, which may have up to 10,000 shards.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -74,7 +77,22 @@ impl Job {
     /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
-        let reader = Reader { job: name, line: 0, key: String::new() };
+        Self::read_within(ShardLimit::DEFAULT, name, document)
+    }
+
+    /// Reads the document stored for the job `name`, in a process with another limit of shards.
+    pub fn read_within(
+        limit: ShardLimit,
+        name: &JobName,
+        document: &[u8],
+    ) -> Result<Self, UnreadableDocument> {
+        let reader = Reader { job: name, limit, line: 0, key: String::new() };
+        if document.len() > MAX_DOCUMENT {
+            let size = document.len();
+            return Err(
+                reader.error(format!("it has {size} bytes, at most {MAX_DOCUMENT} are read"))
+            );
+        }
         let text = std::str::from_utf8(document).map_err(|_| reader.error("it is not UTF-8"))?;
         let root = load(text).map_err(|error| UnreadableDocument {
             line: Some(error.line),
@@ -82,6 +100,33 @@ impl Job {
         })?;
         let root = root.ok_or_else(|| reader.error("it is empty"))?;
         reader.document(&root)
+    }
+
+    /// Refuses a configuration that no process would read: a value exceeds its bound, or there are more shards than the limit. The same holds when a
+    /// configuration is read.
+    ///
+    /// ```
+    /// use elasticjob::job::{Job, ShardLimit};
+    ///
+    /// let job = Job::named("settle")?.shards(20_000);
+    /// assert!(job.check(ShardLimit::default()).is_err());
+    /// assert!(job.check("20000".parse()?).is_ok());
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
+    /// ```
+    pub fn check(&self, limit: ShardLimit) -> Result<(), InvalidValue> {
+        limit.check(self.shards)?;
+        for property in Property::all() {
+            property.check(self).map_err(|problem| {
+                let what = format!("{} of job", property.key);
+                InvalidValue::new(what, self.name.as_str(), problem)
+            })?;
+        }
+        let size = self.to_yaml().len();
+        if size > MAX_DOCUMENT {
+            let problem = format!("it has {size} bytes, at most {MAX_DOCUMENT} are read");
+            return Err(InvalidValue::new("configuration", self.name.as_str(), problem));
+        }
+        Ok(())
     }
 
     /// Sets a property by Java's name, from text, for configurations that come from a file. Both names of the thread pool set the same
@@ -103,12 +148,16 @@ impl Job {
         let Some(property) = property else {
             return Err(InvalidValue::new("property", key, "there is no such property"));
         };
+        let too_large = |problem| InvalidValue::new(property.key, text, problem);
+        property.bound.check_text(text).map_err(too_large)?;
         let mut job = self.clone();
         if let Access::Parsed { set, .. } = property.access {
             *self = set(job, text)?;
             return Ok(());
         }
-        let mut reader = Reader { job: &self.name, line: 0, key: key.to_owned() };
+        // The caller may store the job elsewhere; the limit of this process is checked when it is stored here.
+        let limit = ShardCount::MAX.into();
+        let mut reader = Reader { job: &self.name, limit, line: 0, key: key.to_owned() };
         reader.read(&mut job, property, &Node::text(text)).map_err(|error| {
             let prefix = format!("{text:?} is ");
             let problem = match error.problem.strip_prefix(&prefix) {
@@ -132,10 +181,15 @@ impl Job {
     /// # Ok::<(), elasticjob::job::InvalidValue>(())
     /// ```
     pub fn set_list(&mut self, key: &str, texts: Vec<String>) -> Result<(), InvalidValue> {
-        match Property::find(key).map(|property| &property.access) {
-            Some(Access::List { put, .. }) => put(self, texts),
-            _ => return Err(InvalidValue::new("property", key, "there is no such list")),
-        }
+        let Some(property) = Property::find(key) else {
+            return Err(InvalidValue::new("property", key, "there is no such list"));
+        };
+        let Access::List { put, .. } = &property.access else {
+            return Err(InvalidValue::new("property", key, "it is not a list"));
+        };
+        let checked = property.bound.check_entries(texts.iter().map(String::as_str));
+        checked.map_err(|problem| InvalidValue::new(property.key, "", problem))?;
+        put(self, texts);
         Ok(())
     }
 
@@ -209,29 +263,33 @@ fn write(job: &Job, property: &Property) -> Option<Node> {
 
 /// If a key occurs twice, the last value wins; Java does not even parse the others.
 fn last_entry_per_key(entries: &[(Node, Node)]) -> impl Iterator<Item = &(Node, Node)> {
-    entries.iter().enumerate().filter_map(|(index, entry)| {
-        let is_repeated = entries[index + 1..].iter().any(|(later, _)| *later == entry.0);
-        (!is_repeated).then_some(entry)
+    // A key that is not text is an error of its own, so each of those counts as another key.
+    let identity = |index: usize, key: &Node| match &key.kind {
+        Kind::Scalar(text) => (key.tag.clone(), Ok(text.clone())),
+        _ => (key.tag.clone(), Err(index)),
+    };
+    let indexed = entries.iter().enumerate();
+    let last: HashMap<_, usize> =
+        indexed.clone().map(|(index, (key, _))| (identity(index, key), index)).collect();
+    indexed.filter_map(move |(index, entry)| {
+        (last.get(&identity(index, &entry.0)) == Some(&index)).then_some(entry)
     })
 }
 
 /// Converts nodes to properties and keeps the current line and key for error messages.
 struct Reader<'a> {
     job: &'a JobName,
+    limit: ShardLimit,
     line: usize,
     key: String,
 }
 
 impl Reader<'_> {
     fn error(&self, problem: impl Into<String>) -> UnreadableDocument {
-        UnreadableDocument {
-            job: self.job.clone(),
-            document: "config".to_owned(),
-            line: Some(self.line).filter(|line| *line > 0),
-            key: Some(self.key.clone()).filter(|key| !key.is_empty()),
-            problem: problem.into(),
-            hint: None,
-        }
+        UnreadableDocument::new(self.job, "config", problem).at(
+            Some(self.line).filter(|line| *line > 0),
+            Some(self.key.as_str()).filter(|key| !key.is_empty()),
+        )
     }
 
     fn document(mut self, root: &Node) -> Result<Job, UnreadableDocument> {
@@ -292,15 +350,17 @@ impl Reader<'_> {
     ) -> Result<(), UnreadableDocument> {
         match &property.access {
             Access::Name => self.check_name(value)?,
-            Access::Text { put, .. } => put(job, self.text(value)?),
+            Access::Text { put, .. } => put(job, self.bounded_text(property, value)?),
             Access::Parsed { read, .. } => {
-                let text = self.text(value)?;
+                let text = self.bounded_text(property, value)?;
                 read(job, text.as_deref()).map_err(|problem| UnreadableDocument {
                     hint: problem.hint.map(Into::into),
                     ..self.error(problem.message)
                 })?;
             }
-            Access::TypeName { put, .. } => put(job, self.text(value)?.map(TypeName::from)),
+            Access::TypeName { put, .. } => {
+                put(job, self.bounded_text(property, value)?.map(TypeName::from));
+            }
             Access::Flag { put, .. } => put(job, self.flag(value)?),
             Access::Number { put, .. } => put(job, self.int(value)?),
             Access::Count { put, .. } => put(job, self.count(value)?),
@@ -311,7 +371,19 @@ impl Reader<'_> {
                     .ok_or_else(|| self.error("it is not a list"))?;
             }
         }
-        Ok(())
+        property.check(job).map_err(|problem| self.error(problem))
+    }
+
+    /// A text whose bound is checked before it is parsed.
+    fn bounded_text(
+        &self,
+        property: &Property,
+        value: &Node,
+    ) -> Result<Option<String>, UnreadableDocument> {
+        let text = self.text(value)?;
+        let checked = property.bound.check_text(text.as_deref().unwrap_or_default());
+        checked.map_err(|problem| self.error(problem))?;
+        Ok(text)
     }
 
     fn check_name(&self, value: &Node) -> Result<(), UnreadableDocument> {
@@ -353,7 +425,12 @@ impl Reader<'_> {
     fn count(&self, value: &Node) -> Result<ShardCount, UnreadableDocument> {
         let count = self.int(value)?;
         let count = u32::try_from(count).unwrap_or(0);
-        ShardCount::try_from(count).map_err(|error| self.error(error.problem))
+        let count = ShardCount::try_from(count);
+        let checked = count.and_then(|count| self.limit.check(count).map(|()| count));
+        checked.map_err(|error| UnreadableDocument {
+            hint: error.hint,
+            ..self.error(format!("{}, not {}", error.problem, error.text))
+        })
     }
 
     fn list(&self, value: &Node) -> Result<Vec<String>, UnreadableDocument> {

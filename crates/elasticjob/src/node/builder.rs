@@ -18,7 +18,7 @@ use crate::{
         AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Supervisor,
     },
     history::Recorder,
-    job::Job,
+    job::{Job, ShardLimit},
     registry::{self, Registry, RegistryUrl, UrlError},
     runtime::{CancelToken, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
     schedule::Zone,
@@ -63,6 +63,7 @@ pub struct Node {
     history: Option<Recorder>,
     supervisor: Option<Supervisor>,
     flaws: Flaws,
+    shard_limit: ShardLimit,
     jobs: Vec<NodeJob>,
     // Reported when the node starts, like an invalid URL.
     declaration_error: Option<NodeError>,
@@ -104,6 +105,7 @@ impl Node {
             history: None,
             supervisor: None,
             flaws: Flaws::default(),
+            shard_limit: ShardLimit::default(),
             jobs: Vec::new(),
             declaration_error: None,
         }
@@ -207,6 +209,21 @@ impl Node {
         self
     }
 
+    /// Sets how many shards a job of this node may have; the default is 10,000. A job with more is not stored, and not joined if it is stored: one
+    /// stored number must not end the other jobs. Set the same limit in consoles and workers of the namespace.
+    ///
+    /// ```
+    /// use elasticjob::Node;
+    ///
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").max_shards("20000".parse()?);
+    /// # Ok::<(), elasticjob::job::InvalidValue>(())
+    /// ```
+    #[must_use]
+    pub fn max_shards(mut self, limit: ShardLimit) -> Self {
+        self.shard_limit = limit;
+        self
+    }
+
     /// Sets the labels of this node's instances: `weight=3,zone=a`.
     #[must_use]
     pub fn labels(mut self, labels: impl Into<String>) -> Self {
@@ -292,7 +309,8 @@ impl Node {
         self
     }
 
-    /// Joins every job. When this returns, the node takes part in all of them.
+    /// Joins every job. When this returns, the node takes part in all of them, except for jobs whose stored configuration cannot be read: one job does
+    /// not keep the others from running. Such a job is [reported](RunningNode::invalid_jobs), and joined once its configuration is valid.
     pub async fn start(self) -> Result<RunningNode, NodeError> {
         if let Some(error) = self.declaration_error {
             return Err(error);
@@ -346,6 +364,7 @@ impl Node {
             history,
             supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
+            shard_limit: self.shard_limit,
             stop: CancelToken::new(),
         });
         RunningNode::start(node, alert_tasks, (recording, history_tasks), self.jobs).await

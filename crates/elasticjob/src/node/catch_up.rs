@@ -43,18 +43,21 @@ impl RunContext {
         if last >= until {
             return RunResult::NothingToRun;
         }
-        let catch_up: Vec<Timestamp> = match self.job.props.policies().catch_up {
-            CatchUp::None => Vec::new(),
+        // The fires after `from` are computed one by one: a window of years has more than fit into memory.
+        let just_before = |due: Timestamp| due - SignedDuration::from_nanos(1);
+        let from = match self.job.props.policies().catch_up {
+            CatchUp::None => until,
             CatchUp::Last => {
                 let just_after = until + SignedDuration::from_nanos(1);
-                schedule.prev_before(just_after).filter(|due| *due > last).into_iter().collect()
+                let newest = schedule.prev_before(just_after).filter(|due| *due > last);
+                newest.map_or(until, just_before)
             }
             CatchUp::All { window } => {
-                let from = until.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last);
-                schedule.fires_between(from, until).collect()
+                until.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last)
             }
         };
-        let before = catch_up.first().map_or(until, |first| *first - SignedDuration::from_nanos(1));
+        let mut catch_up = schedule.fires_between(from, until).peekable();
+        let before = catch_up.peek().map_or(until, |first| just_before(*first));
         let mut missed = schedule.missed(last, before.min(report_until), SignedDuration::MAX);
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {

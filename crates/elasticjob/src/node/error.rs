@@ -89,6 +89,7 @@ impl Hint for JoinError {
         match self {
             Self::Conflict(conflict) => conflict.hint(),
             Self::Unreadable(unreadable) => unreadable.hint(),
+            Self::Invalid(invalid) => invalid.hint(),
             Self::Registry { source, .. } => source.hint(),
             Self::Contended { .. } => {
                 Some(Cow::Borrowed("do instances of two versions overwrite each other?"))

@@ -48,8 +48,8 @@ use crate::{
     },
     history::MissedReason,
     job::{
-        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
-        ThreadPool,
+        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, ShardLimit,
+        TaskId, ThreadPool,
     },
     registry::{self, Registry},
     runtime::{CancelReason, CancelToken, Clock, Randomness},
@@ -88,6 +88,7 @@ pub(super) struct NodeContext {
     pub(super) supervision: Supervision,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
+    pub(super) shard_limit: ShardLimit,
     pub(super) stop: CancelToken,
 }
 
@@ -102,7 +103,12 @@ pub(super) struct LocalJob {
 impl LocalJob {
     /// Replaces the definition and settles with the registry which configuration takes precedence, as on joining. A job that was removed meanwhile
     /// stays removed.
-    pub(super) async fn update(&self, registry: &dyn Registry, job: Job) -> Result<(), JoinError> {
+    pub(super) async fn update(
+        &self,
+        registry: &dyn Registry,
+        job: Job,
+        limit: ShardLimit,
+    ) -> Result<(), JoinError> {
         *self.definition.lock().unwrap_or_else(PoisonError::into_inner) = job.clone();
         let outage = |source| JoinError::Registry { job: self.name.to_string(), source };
         let namespace = registry.namespace();
@@ -110,8 +116,9 @@ impl LocalJob {
             let (path, reason) = (namespace.path().clone(), error.to_string());
             outage(registry::Error::Invalid { path, reason })
         })?;
+        let if_absent = IfAbsent::Refuse;
         let settled =
-            settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Refuse).await?;
+            settle_configuration(registry, &tree, &job, &self.handler, if_absent, limit).await?;
         self.log_drift(&settled.drift);
         Ok(())
     }
@@ -145,6 +152,26 @@ pub(super) struct JobLoop {
     stop: CancelToken,
     /// Whether the loop can run a fire now: the registry answers and the owners of the shards are known. Closed when the loop has ended.
     ready: watch::Sender<bool>,
+    /// Why the stored configuration cannot be used, while it cannot.
+    config_problem: watch::Sender<Option<String>>,
+    if_unreadable: IfUnreadable,
+}
+
+/// What to do if the stored configuration cannot be read when the job is joined for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfUnreadable {
+    /// Answer with the error.
+    Fail,
+    /// Join once it can be read: the other jobs of the node run meanwhile.
+    Wait,
+}
+
+/// How a job was joined again.
+enum Rejoined {
+    Member(Member),
+    Stopped,
+    /// The job was defined only in the registry and is removed there.
+    Gone,
 }
 
 /// Why the loop's part in a session ended.
@@ -161,6 +188,7 @@ impl JobLoop {
         entry: NodeJob,
         stop: CancelToken,
         ready: watch::Sender<bool>,
+        if_unreadable: IfUnreadable,
     ) -> Self {
         let work = node.supervision.supervise(&entry.handler, entry.work);
         let name = entry.job.name.clone();
@@ -177,7 +205,14 @@ impl JobLoop {
             busy: BusyShards::default(),
             stop,
             ready,
+            config_problem: watch::Sender::new(None),
+            if_unreadable,
         }
+    }
+
+    /// Why the stored configuration cannot be used, while it cannot.
+    pub(super) fn config_problem(&self) -> watch::Receiver<Option<String>> {
+        self.config_problem.subscribe()
     }
 
     /// The definition, which can be updated while the loop runs.
@@ -206,8 +241,10 @@ impl JobLoop {
             strategies: node.strategies.clone(),
             flaws: node.flaws,
             busy: self.busy.clone(),
+            shard_limit: node.shard_limit,
         };
         let member = Member::join(environment, joining).await?;
+        self.set_config_problem(None);
         self.local.log_drift(member.drift());
         Ok(member)
     }
@@ -221,7 +258,19 @@ impl JobLoop {
             // Boxed: the future is large, and would enlarge every loop.
             joined = Box::pin(self.join()) => joined,
         };
-        let mut member = match joined {
+        let joined = match joined {
+            Err(error @ JoinError::Unreadable(_)) if self.if_unreadable == IfUnreadable::Wait => {
+                self.note_unreadable(&error);
+                let _ = answer.send(Ok(()));
+                return match self.join_until_done().await {
+                    Rejoined::Member(member) => self.take_part(member).await,
+                    Rejoined::Stopped => self.undo_join().await,
+                    Rejoined::Gone => {}
+                };
+            }
+            joined => joined,
+        };
+        let member = match joined {
             Ok(member) => member,
             // Whatever the error is, the instance may have been created before it.
             Err(JoinError::Registry { job, source }) => {
@@ -235,6 +284,10 @@ impl JobLoop {
             }
         };
         let _ = answer.send(Ok(()));
+        self.take_part(member).await;
+    }
+
+    async fn take_part(&self, mut member: Member) {
         let now = self.node.clock.now();
         let first_joined_at = member.first_joined_at().map_or(now, |since| since.min(now));
         let mut state = JobState::new(now, first_joined_at, self.busy.clone());
@@ -245,29 +298,53 @@ impl JobLoop {
                 SessionEnd::Stopped => return,
                 SessionEnd::SessionLost => {}
             }
-            member = loop {
-                tokio::select! {
-                    biased;
-                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
-                    joined = Box::pin(self.join()) => match joined {
-                        Ok(member) => break member,
-                        // The job was defined only in the registry and is removed there.
-                        Err(JoinError::Gone { .. }) => {
-                            return self.drain(&mut state).await;
-                        }
-                        Err(error) => {
-                            let Problem { message, hint } = Problem::of(&error);
-                            tracing::error!(job = %self.local.name, error = message, hint, "rejoining job failed, retrying");
-                        }
-                    },
-                }
-                tokio::select! {
-                    biased;
-                    _ = self.stop.cancelled() => return self.drain_and_undo(&mut state).await,
-                    () = self.node.clock.sleep_until(self.node.clock.monotonic() + RETRY_DELAY) => {}
-                }
+            member = match self.join_until_done().await {
+                Rejoined::Member(member) => member,
+                Rejoined::Stopped => return self.drain_and_undo(&mut state).await,
+                Rejoined::Gone => return self.drain(&mut state).await,
             };
         }
+    }
+
+    /// Joins again until that succeeds.
+    async fn join_until_done(&self) -> Rejoined {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.stop.cancelled() => return Rejoined::Stopped,
+                joined = Box::pin(self.join()) => match joined {
+                    Ok(member) => return Rejoined::Member(member),
+                    Err(JoinError::Gone { .. }) => return Rejoined::Gone,
+                    Err(error @ JoinError::Unreadable(_)) => self.note_unreadable(&error),
+                    Err(error) => {
+                        let Problem { message, hint } = Problem::of(&error);
+                        tracing::error!(job = %self.local.name, error = message, hint, "rejoining job failed, retrying");
+                    }
+                },
+            }
+            tokio::select! {
+                biased;
+                _ = self.stop.cancelled() => return Rejoined::Stopped,
+                () = self.node.clock.sleep_until(self.node.clock.monotonic() + RETRY_DELAY) => {}
+            }
+        }
+    }
+
+    /// The stored configuration cannot be read, so the job is not joined. Logged once for each reason.
+    fn note_unreadable(&self, error: &JoinError) {
+        let Problem { message, hint } = Problem::of(error);
+        if self.set_config_problem(Some(message.clone())) {
+            tracing::error!(job = %self.local.name, error = message, hint, "job not joined until its configuration is valid");
+        }
+    }
+
+    /// Returns whether that is news.
+    fn set_config_problem(&self, problem: Option<String>) -> bool {
+        self.config_problem.send_if_modified(|known| {
+            let is_new = *known != problem;
+            *known = problem;
+            is_new
+        })
     }
 
     async fn run_session(&self, mut member: Member, state: &mut JobState) -> SessionEnd {
@@ -295,6 +372,7 @@ impl JobLoop {
                 }
                 event = member.next_event() => match event {
                     Some(MemberEvent::Configured(changed)) => {
+                        self.set_config_problem(None);
                         if changed.schedule(&self.node.zone) != job.schedule(&self.node.zone) {
                             alarm = self.alarm(&changed);
                             // Past fires of the new schedule were never due.
@@ -307,7 +385,10 @@ impl JobLoop {
                         }
                         job = changed;
                     }
-                    Some(MemberEvent::Unreadable(_)) => {}
+                    // The member has logged it. The job goes on with its last valid configuration.
+                    Some(MemberEvent::Unreadable(problem)) => {
+                        self.set_config_problem(Some(problem));
+                    }
                     Some(MemberEvent::Triggered(trigger)) => state.pending.push_trigger(*trigger),
                     Some(MemberEvent::Ready) => {
                         self.ready.send_replace(true);

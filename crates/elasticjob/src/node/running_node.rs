@@ -13,7 +13,7 @@ use super::{
     clock_check,
     error::NodeError,
     job::NodeJob,
-    job_loop::{JobLoop, LocalJob, NodeContext},
+    job_loop::{IfUnreadable, JobLoop, LocalJob, NodeContext},
     lease_refresh,
 };
 use crate::{
@@ -70,6 +70,8 @@ struct ActiveJob {
     stop: CancelToken,
     /// Closed once the loop has ended.
     ready: watch::Receiver<bool>,
+    /// Why the stored configuration cannot be used, while it cannot.
+    config_problem: watch::Receiver<Option<String>>,
 }
 
 impl ActiveJob {
@@ -117,8 +119,9 @@ impl RunningNode {
             _background: background,
         };
         // Concurrent, so that a thousand jobs join within a few round trips; limited, so that joining does not need the memory of a thousand.
-        let mut joining = stream::iter(jobs.into_iter().map(|job| running.add(job)))
-            .buffer_unordered(CONCURRENT_JOINS);
+        let mut joining =
+            stream::iter(jobs.into_iter().map(|job| running.join(job, IfUnreadable::Wait)))
+                .buffer_unordered(CONCURRENT_JOINS);
         while joining.next().await.transpose()?.is_some() {}
         drop(joining);
         Ok(running)
@@ -139,8 +142,12 @@ impl RunningNode {
     /// # }
     /// ```
     pub async fn add(&self, job: NodeJob) -> Result<(), NodeError> {
+        self.join(job, IfUnreadable::Fail).await
+    }
+
+    async fn join(&self, job: NodeJob, if_unreadable: IfUnreadable) -> Result<(), NodeError> {
         let name = job.job.name.clone();
-        let (reservation, joined) = self.reserve(&name, job)?;
+        let (reservation, joined) = self.reserve(&name, job, if_unreadable)?;
         // Closed if the node is dropped meanwhile.
         let closed = || JoinError::Registry { job: name.to_string(), source: Error::Closed };
         joined.await.unwrap_or_else(|_| Err(closed()))?;
@@ -195,7 +202,7 @@ impl RunningNode {
             Some(JobSlot::Active(active)) if !active.has_ended() => Arc::clone(&active.local),
             _ => return Ok(false),
         };
-        local.update(&*self.node.registry, job).await?;
+        local.update(&*self.node.registry, job, self.node.shard_limit).await?;
         Ok(true)
     }
 
@@ -212,11 +219,31 @@ impl RunningNode {
         active.map(|(name, _)| name.clone()).collect()
     }
 
+    /// Jobs whose stored configuration cannot be read, and why. A job that ran before goes on with its last valid configuration until its session
+    /// ends; the others are not joined. Each is joined again as soon as its configuration is valid.
+    pub fn invalid_jobs(&self) -> BTreeMap<JobName, String> {
+        let slots = self.lock();
+        let active = slots.iter().filter_map(|(name, slot)| match slot {
+            JobSlot::Active(active) if !active.has_ended() => Some((name, active)),
+            _ => None,
+        });
+        active
+            .filter_map(|(name, active)| {
+                Some((name.clone(), active.config_problem.borrow().clone()?))
+            })
+            .collect()
+    }
+
     /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was
-    /// ended from outside](RunningNode::has_ended) does not count.
+    /// ended from outside](RunningNode::has_ended) does not count, nor does one whose stored configuration [is
+    /// invalid](RunningNode::invalid_jobs).
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
-            JobSlot::Active(active) => *active.ready.borrow() || active.has_ended(),
+            JobSlot::Active(active) => {
+                *active.ready.borrow()
+                    || active.has_ended()
+                    || active.config_problem.borrow().is_some()
+            }
             JobSlot::Leaving { .. } => true,
             JobSlot::Joining(_) => false,
         })
@@ -285,6 +312,7 @@ impl RunningNode {
         &'a self,
         name: &'a JobName,
         job: NodeJob,
+        if_unreadable: IfUnreadable,
     ) -> Result<(Reservation<'a>, oneshot::Receiver<Result<(), JoinError>>), NodeError> {
         let mut slots = self.lock();
         match slots.get(name) {
@@ -298,12 +326,14 @@ impl RunningNode {
         }
         let stop = self.node.stop.child();
         let (ready_sender, ready) = watch::channel(false);
-        let job_loop = JobLoop::new(Arc::clone(&self.node), job, stop.clone(), ready_sender);
-        let local = Arc::clone(job_loop.local_job());
+        let node = Arc::clone(&self.node);
+        let job_loop = JobLoop::new(node, job, stop.clone(), ready_sender, if_unreadable);
+        let (local, config_problem) = (Arc::clone(job_loop.local_job()), job_loop.config_problem());
         let (answer, joined) = oneshot::channel();
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(job_loop).run(answer));
-        slots.insert(name.clone(), JobSlot::Joining(ActiveJob { tasks, local, stop, ready }));
+        let active = ActiveJob { tasks, local, stop, ready, config_problem };
+        slots.insert(name.clone(), JobSlot::Joining(active));
         Ok((Reservation { running: self, job: name }, joined))
     }
 

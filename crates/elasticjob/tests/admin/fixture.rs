@@ -14,7 +14,7 @@ use elasticjob::{
         sharding::CustomStrategies,
         tree::{JobTree, ShardNode},
     },
-    job::{Fire, Handler, Instance, InstanceId, Job, JobName, Outcome},
+    job::{Fire, Handler, Instance, InstanceId, Job, JobName, Outcome, ShardLimit},
     registry::{Create, Error, ExpectedVersion, Registry, ensure_path},
     runtime::{CancelToken, SystemClock, SystemRandomness},
     schedule::Zone,
@@ -105,6 +105,7 @@ impl<'g> Fixture<'g> {
             strategies: CustomStrategies::default(),
             busy: BusyShards::default(),
             flaws: Flaws::default(),
+            shard_limit: ShardLimit::default(),
         };
         Node { member: Member::join(member_ground, joining).await.unwrap(), connection }
     }

@@ -14,7 +14,7 @@ use elasticjob::{
         tree::{JobTree, ShardNode},
     },
     execution::{Execution, Failure, OnceListener},
-    job::{Handler, Instance, InstanceId, Job, RunReason, Shard},
+    job::{Handler, Instance, InstanceId, Job, RunReason, Shard, ShardLimit},
     node::{Node, NodeJob, RunningNode},
     registry::Registry,
     runtime::{SystemClock, SystemRandomness},
@@ -207,6 +207,7 @@ pub(crate) async fn shards_run_without_listener_if_an_instance_never_arrives(
         strategies: CustomStrategies::default(),
         busy: member::BusyShards::default(),
         flaws: Flaws::default(),
+        shard_limit: ShardLimit::default(),
     };
     let member = Member::join(environment, joining).await.unwrap();
     wait_for_owners(&*one.registry).await;

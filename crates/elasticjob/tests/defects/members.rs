@@ -13,7 +13,7 @@ use elasticjob::{
         process,
         sharding::CustomStrategies,
     },
-    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome},
+    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome, ShardLimit},
     registry::{Registry, Zxid},
     runtime::{CancelToken, SystemRandomness},
 };
@@ -62,6 +62,7 @@ impl Cluster {
             strategies: CustomStrategies::default(),
             busy: BusyShards::default(),
             flaws: Flaws::default(),
+            shard_limit: ShardLimit::default(),
         };
         let handler = Handler::Code { java_class: None };
         let joining = JoinRequest {

@@ -13,7 +13,7 @@ use elasticjob::{
         sharding::CustomStrategies,
         tree::{JobTree, ShardNode},
     },
-    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome},
+    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Outcome, ShardLimit},
     registry::Registry,
     runtime::{CancelToken, SystemClock, SystemRandomness},
     testing::conformance::{self, TestServer},
@@ -72,6 +72,7 @@ impl<'g> Cluster<'g> {
             strategies: CustomStrategies::default(),
             busy: BusyShards::default(),
             flaws: Flaws::default(),
+            shard_limit: ShardLimit::default(),
         };
         Node { member: Member::join(environment, joining).await.unwrap(), connection: registry }
     }

@@ -319,6 +319,7 @@ impl World {
 
     async fn configure(&self, plan: &Arc<Mutex<JobPlan>>, mut changed: JobPlan) {
         changed.has_stored_floor &= !changed.job.disabled;
+        changed.is_invalid = false;
         changed.begin_phase(self.time.elapsed());
         let tree = tree_of(plan);
         let yaml = changed.job.to_yaml();

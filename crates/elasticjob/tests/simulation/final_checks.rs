@@ -207,6 +207,7 @@ impl World {
                 let until = plan.phases.get(number + 1).map_or(end, |(until, _)| *until);
                 // A misfire of a job that fires more often than that may be answered by the next fire.
                 if !phase.is_enabled
+                    || phase.is_invalid
                     || phase.misfire == Misfire::Skip
                     || phase.every < 30
                     || plan.has_java

@@ -140,6 +140,7 @@ fn due_fires<'a>(
     plan.phases.iter().enumerate().flat_map(move |(number, (from, phase))| {
         let until = plan.phases.get(number + 1).map_or(end, |(until, _)| *until);
         let is_due = phase.is_enabled
+            && !phase.is_invalid
             && gap.at <= until
             && gap.key.1 < phase.total
             && !phase.disabled_shards.contains(&gap.key.1);

@@ -82,6 +82,54 @@ impl World {
         }
     }
 
+    /// A configuration that must stop nothing but its own job: the instances of that job go on with their last valid configuration, those that start
+    /// meanwhile join when it is mended, and every other job is checked as ever.
+    pub(super) async fn store_hostile_config(&mut self) {
+        let number = self.hostile_rng.between(0, self.plans.len() as u64 - 1) as usize;
+        let plan = Arc::clone(&self.plans[number]);
+        let name = lock(&plan).job.name.clone();
+        if !lock(&plan).has_java && !lock(&plan).is_invalid {
+            let document = match self.hostile_rng.between(0, 3) {
+                0 => format!("jobName: {name}\nshardingTotalCount: 2147483647\n"),
+                1 => format!("jobName: {name}\nshardingTotalCount: 20000\n"),
+                2 => {
+                    format!("jobName: {name}\nshardingTotalCount: 1\ncron: {}\n", "*".repeat(9_000))
+                }
+                _ => "[".repeat(1_000),
+            };
+            self.oracle.log(format_args!("job{number} gets a hostile configuration"));
+            let path = tree_of(&plan).config();
+            if self.observer.set(&path, document.into(), ExpectedVersion::Any).await.is_ok() {
+                let mut plan = lock(&plan);
+                plan.is_invalid = true;
+                plan.begin_phase(self.time.elapsed());
+                let later = Duration::from_millis(self.hostile_rng.between(500, 12_000));
+                let then = self.time.monotonic() + later;
+                self.schedule.add(then, Action::MendConfig { job: number });
+            }
+        }
+        let pause = Duration::from_millis(self.hostile_rng.between(10_000, 60_000));
+        self.schedule.add(self.time.monotonic() + pause, Action::StoreHostileConfig);
+    }
+
+    /// Stores the configuration that the job should have, unless an operator has done so.
+    pub(super) async fn mend_config(&mut self, number: usize) {
+        let plan = Arc::clone(&self.plans[number]);
+        if !lock(&plan).is_invalid {
+            return;
+        }
+        let yaml = lock(&plan).job.to_yaml();
+        let path = tree_of(&plan).config();
+        if self.observer.set(&path, yaml.into(), ExpectedVersion::Any).await.is_ok() {
+            self.oracle.log(format_args!("the configuration of job{number} is mended"));
+            // Instances that wait for it join now.
+            self.oracle.set_disturbed(true);
+            let mut plan = lock(&plan);
+            plan.is_invalid = false;
+            plan.begin_phase(self.time.elapsed());
+        }
+    }
+
     /// Resets every unreadable page of a job, as `elasticjob shard reset` does. A shard beyond the shard count stays as it is.
     pub(super) async fn reset_shards(&mut self, number: usize) {
         let plan = Arc::clone(&self.plans[number]);

@@ -33,6 +33,8 @@ pub(super) struct JobPlan {
     pub(super) disabled_shards: BTreeSet<u32>,
     /// Shards whose page was overwritten and not reset yet.
     pub(super) unreadable_shards: BTreeSet<u32>,
+    /// A hostile configuration is stored: instances go on with their last valid one, and no instance joins.
+    pub(super) is_invalid: bool,
     /// The present configuration began with an enabling by our console, which stores since when.
     pub(super) has_stored_floor: bool,
     /// Every configuration the job has had, with the time from which it applied.
@@ -49,6 +51,8 @@ pub(super) struct Phase {
     pub(super) disabled_shards: BTreeSet<u32>,
     pub(super) unreadable_shards: BTreeSet<u32>,
     pub(super) disabled_servers: BTreeSet<usize>,
+    /// The stored configuration cannot be read.
+    pub(super) is_invalid: bool,
     /// The phase began with an enabling by our console, which stores since when.
     pub(super) has_stored_floor: bool,
 }
@@ -115,6 +119,7 @@ impl JobPlan {
             disabled_servers: BTreeSet::new(),
             disabled_shards: BTreeSet::new(),
             unreadable_shards: BTreeSet::new(),
+            is_invalid: false,
             has_stored_floor: false,
             phases: Vec::new(),
         };
@@ -132,6 +137,7 @@ impl JobPlan {
             disabled_shards: self.disabled_shards.clone(),
             unreadable_shards: self.unreadable_shards.clone(),
             disabled_servers: self.disabled_servers.clone(),
+            is_invalid: self.is_invalid,
             has_stored_floor: self.has_stored_floor,
         };
         self.phases.push((now, phase));

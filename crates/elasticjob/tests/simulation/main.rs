@@ -4,8 +4,8 @@
 //! time, on the tree that the memory registry and tinykeeper share. For one to three minutes there are [`faults`]: nodes are killed at any
 //! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
 //! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
-//! nodes leave and join, in every third simulation also single jobs ([`leaving`]), other programs write into the nodes of a job
-//! ([`foreign_writes`]) or delete them ([`console`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
+//! nodes leave and join, in every third simulation also single jobs ([`leaving`]), other programs write into the nodes of a job,
+//! also a hostile configuration ([`foreign_writes`]), or delete them ([`console`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
 //! and a half to settle.
 //!
 //! The simulated [`network`] gives the guarantees of a real one: a session ends only when the server has not heard from the process for the
@@ -34,6 +34,7 @@
 //! * **The cluster has settled**: every shard has a live owner, shards are assigned evenly, and no `running`, `failover`, `failovering`, `misfire`,
 //!   `items`, `trigger`, `necessary`, `processing` or latch node is left behind.
 //! * **Every server of a running node is enabled**, also if another program emptied its status.
+//! * **A hostile configuration of a job stops no other job**: the fires of all other jobs are checked as ever, and its own when it is mended.
 //! * **Every shard runs every fire once** in the last minute.
 //! * **No due fire vanished.** A fire of a job that fires every half minute or less often ran, for every shard, if a node was a member all the
 //!   time until the next fire, the job and the shard were enabled and not changed, and there was no fault for the last 28 seconds before the next

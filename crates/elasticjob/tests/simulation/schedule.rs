@@ -41,6 +41,10 @@ pub(super) enum Action {
     KillInMidRun,
     /// Another program writes into the nodes of a job.
     ForeignWrite,
+    /// A hostile configuration is stored.
+    StoreHostileConfig,
+    /// The configuration of a job is valid again.
+    MendConfig { job: usize },
     /// The unreadable pages of a job are reset.
     ResetShards { job: usize },
     /// A random node leaves a job while its process lives on.

@@ -50,6 +50,8 @@ pub(super) struct World {
     pub(super) rng: Rng,
     /// For [`foreign_writes`](super::foreign_writes), and for kills in the middle of a run.
     pub(super) foreign_rng: Rng,
+    /// For hostile configurations.
+    pub(super) hostile_rng: Rng,
     has_further_faults: bool,
     pub(super) leaving_rng: Rng,
     /// For faults that were added after seeds were named.
@@ -199,6 +201,7 @@ impl World {
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
             foreign_rng: Rng::new(!seed),
+            hostile_rng: Rng::new(seed.rotate_left(32) ^ 7_117),
             has_further_faults: seed % 2 == 1,
             leaving_rng: leaving::rng_of(seed),
             console_rng: console::rng_of(seed),
@@ -250,6 +253,7 @@ impl World {
             self.schedule.add(now + Duration::from_secs(8), Action::KillInMidRun);
             if self.fault_profile.changes_configuration {
                 self.schedule.add(now + Duration::from_secs(8), Action::ForeignWrite);
+                self.schedule.add(now + Duration::from_secs(12), Action::StoreHostileConfig);
             }
         }
         for plan in self.plans.iter().filter(|plan| lock(plan).has_java) {
@@ -348,6 +352,12 @@ impl World {
                     self.schedule.add(then, Action::KillInMidRun);
                 }
             }
+            Action::StoreHostileConfig => {
+                if !self.is_fault_free.load(Ordering::Relaxed) {
+                    self.store_hostile_config().await;
+                }
+            }
+            Action::MendConfig { job } => self.mend_config(job).await,
             Action::ResetShards { job } => self.reset_shards(job).await,
             Action::LeaveJob => self.leave_job(),
             Action::MisuseConsole => self.misuse_console().await,

@@ -65,6 +65,8 @@ pub(crate) struct Metrics {
     unanswered: Mutex<[u64; REQUESTS.len()]>,
     /// Number of registry jobs that this worker may not run.
     refused: AtomicUsize,
+    /// Number of jobs whose stored configuration is invalid.
+    invalid: AtomicUsize,
     is_connected: AtomicBool,
 }
 
@@ -88,6 +90,7 @@ impl Metrics {
             request_durations: Mutex::new(REQUESTS.map(|_| Histogram::new(&REQUEST_BUCKETS))),
             unanswered: Mutex::default(),
             refused: AtomicUsize::new(0),
+            invalid: AtomicUsize::new(0),
             is_connected: AtomicBool::new(false),
         }
     }
@@ -106,6 +109,11 @@ impl Metrics {
     /// Sets the number of registry jobs that this worker may not run.
     pub(super) fn set_refused(&self, jobs: usize) {
         self.refused.store(jobs, Ordering::Relaxed);
+    }
+
+    /// Sets the number of jobs whose stored configuration is invalid.
+    pub(super) fn set_invalid(&self, jobs: usize) {
+        self.invalid.store(jobs, Ordering::Relaxed);
     }
 
     pub(super) fn record_request(&self, request: Request, is_answered: bool, took: Duration) {
@@ -159,6 +167,11 @@ impl Metrics {
             "Script and HTTP jobs in the registry that this worker may not run.",
         )
         .sample(&[], self.refused.load(Ordering::Relaxed));
+        text.gauge(
+            "elasticjob_jobs_invalid",
+            "Jobs whose stored configuration cannot be read or exceeds a bound.",
+        )
+        .sample(&[], self.invalid.load(Ordering::Relaxed));
     }
 
     /// Requests to the registry.

@@ -16,7 +16,7 @@ import type {
   Registry,
   ServerDetails,
   ServersPage,
-  Shard,
+  ShardsPage,
   Token,
 } from "./types";
 
@@ -86,10 +86,17 @@ export const useJob = (registry: string, job: string) =>
     refetchInterval: 10_000,
   });
 
-export const useShards = (registry: string, job: string) =>
+/** Shards on one page. */
+export const SHARDS_PER_PAGE = 500;
+
+export const useShards = (registry: string, job: string, page: number) =>
   useQuery({
-    queryKey: queryKeys.shards(registry, job),
-    queryFn: () => request<Shard[]>("GET", `${jobPath(registry, job)}/shards`),
+    queryKey: [...queryKeys.shards(registry, job), page],
+    queryFn: () => {
+      const query = queryString({ page, pageSize: SHARDS_PER_PAGE });
+      return request<ShardsPage>("GET", `${jobPath(registry, job)}/shards${query}`);
+    },
+    placeholderData: keepPreviousData,
     refetchInterval: 10_000,
   });
 

@@ -731,6 +731,12 @@ export interface components {
             shardingTotalCount: number;
             strategy?: string | null;
         };
+        ShardsPage: {
+            items: components["schemas"]["Shard"][];
+            page: number;
+            pageSize: number;
+            total: number;
+        };
         Statuses: {
             CRASHED: number;
             DISABLED: number;

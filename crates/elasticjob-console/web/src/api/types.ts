@@ -49,6 +49,7 @@ export type JobDetails = Refined<
   { handler: Handler; config: Configuration }
 >;
 export type Shard = Schemas["Shard"];
+export type ShardsPage = Schemas["ShardsPage"];
 export type Instance = Schemas["Instance"];
 export type InstanceRow = Schemas["InstanceRow"];
 export type InstancesPage = Schemas["InstancesPage"];

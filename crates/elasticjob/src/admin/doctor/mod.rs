@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::{
     admin::{Admin, AdminError},
+    job::ShardLimit,
     registry::{Registry, ZooKeeperSettings, zookeeper::ZooKeeper},
 };
 use serde::Serialize;
@@ -68,10 +69,13 @@ impl Finding {
     }
 }
 
-/// Runs all checks.
-pub async fn examine(settings: &ZooKeeperSettings) -> Result<Vec<Finding>, AdminError> {
+/// Runs all checks; a job may have up to `limit` shards.
+pub async fn examine(
+    settings: &ZooKeeperSettings,
+    limit: ShardLimit,
+) -> Result<Vec<Finding>, AdminError> {
     let registry = Arc::new(ZooKeeper::connect_read_only(settings).await?);
-    let admin = Admin::new(Arc::clone(&registry) as Arc<dyn Registry>);
+    let admin = Admin::new(Arc::clone(&registry) as Arc<dyn Registry>).max_shards(limit);
     let jobs = admin.jobs().await?;
     let mut findings = servers::check(settings).await;
     let namespace = registry.namespace();

@@ -80,13 +80,13 @@ fn explain(
     };
     if snapshot.exists() {
         context.explain_job(&mut report);
-        for one in
-            snapshot.shards().iter().filter(|one| shard.is_none_or(|shard| shard == one.item))
-        {
+        let items = snapshot.items();
+        let wanted = items.iter().filter(|item| shard.is_none_or(|shard| shard == *item));
+        for one in snapshot.shards(wanted) {
             report.shard = Some(one.item);
-            context.explain_shard(one, &mut report);
+            context.explain_shard(&one, &mut report);
         }
-        if let Some(item) = shard.filter(|shard| !snapshot.items().contains(shard)) {
+        if let Some(item) = shard.filter(|shard| !items.contains(*shard)) {
             report.shard = Some(item);
             report.blocking(
                 Topic::NoShard,

@@ -7,7 +7,7 @@ use futures_channel::mpsc as queue;
 use super::{busy_shards::BusyShards, handle::MemberEvent};
 use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, tree::JobTree},
-    job::InstanceId,
+    job::{InstanceId, ShardLimit},
     registry::{Registry, Session},
     runtime::{Clock, Randomness},
 };
@@ -18,6 +18,7 @@ pub(super) struct Context {
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) strategies: CustomStrategies,
     pub(super) flaws: Flaws,
+    pub(super) shard_limit: ShardLimit,
     pub(super) own_id: InstanceId,
     /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.
     pub(super) session: Session,

@@ -26,7 +26,7 @@ use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{
         Difference, ExpectedShards, FencingToken, Fire, InstanceId, Job, Outcome, RunId, RunReason,
-        ShardSelection,
+        ShardLimit, ShardSelection,
     },
     registry::{Error, Registry, Session},
     runtime::{CancelToken, Clock, Randomness, Tasks},
@@ -217,6 +217,8 @@ pub struct MemberResources {
     pub flaws: Flaws,
     /// Shards that earlier members of this process may still run.
     pub busy: BusyShards,
+    /// A stored configuration with more shards is unreadable here.
+    pub shard_limit: ShardLimit,
 }
 
 /// One instance in one job.

@@ -23,8 +23,8 @@ use crate::{
         view::CachedNode,
     },
     job::{
-        ConfigDecision, Conflict, Difference, Handler, Instance, InstanceId, Job, JobName,
-        UnreadableDocument, resolve_config,
+        ConfigDecision, Conflict, Difference, Handler, Instance, InstanceId, InvalidValue, Job,
+        JobName, ShardLimit, UnreadableDocument, resolve_config,
     },
     registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId, ensure_path},
     runtime::Clock,
@@ -41,6 +41,9 @@ pub enum JoinError {
     /// The stored configuration cannot be read; it is left alone.
     #[error(transparent)]
     Unreadable(#[from] UnreadableDocument),
+    /// The program's configuration would be stored, and no process would read it.
+    #[error(transparent)]
+    Invalid(#[from] InvalidValue),
     #[error("cannot join job {job}")]
     Registry {
         job: String,
@@ -106,7 +109,8 @@ pub(super) async fn join(
     joining: JoinRequest,
     events: queue::UnboundedSender<MemberEvent>,
 ) -> Result<Joined, JoinError> {
-    let MemberResources { registry, clock, randomness, strategies, flaws, busy } = resources;
+    let MemberResources { registry, clock, randomness, strategies, flaws, busy, shard_limit } =
+        resources;
     let JoinRequest { local, handler, author, instance } = joining;
     let name = local.name.clone();
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
@@ -118,10 +122,12 @@ pub(super) async fn join(
     let session = registry.session();
     let Settled { job, drift, is_schedule_new } = match author {
         JobSource::Program => {
-            settle_configuration(&*registry, &tree, &local, &handler, IfAbsent::Store).await?
+            let if_absent = IfAbsent::Store;
+            settle_configuration(&*registry, &tree, &local, &handler, if_absent, shard_limit)
+                .await?
         }
         JobSource::Registry => Settled {
-            job: stored_configuration(&*registry, &tree, &name, &handler).await?,
+            job: stored_configuration(&*registry, &tree, &name, &handler, shard_limit).await?,
             drift: Vec::new(),
             is_schedule_new: false,
         },
@@ -134,6 +140,7 @@ pub(super) async fn join(
         randomness,
         strategies,
         flaws,
+        shard_limit,
         own_id: instance.id.clone(),
         session,
         tree,
@@ -203,6 +210,7 @@ pub async fn settle_configuration(
     local: &Job,
     handler: &Handler,
     if_absent: IfAbsent,
+    shard_limit: ShardLimit,
 ) -> Result<Settled, JoinError> {
     let name = &local.name;
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
@@ -212,7 +220,9 @@ pub async fn settle_configuration(
         if config.is_none() && if_absent == IfAbsent::Refuse {
             return Err(JoinError::Gone { job: name.to_string() });
         }
-        let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
+        let stored = config.as_ref();
+        let stored =
+            stored.map(|node| Job::read_within(shard_limit, name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
         handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
         let schedule = stored.as_ref().map(|stored| stored.schedule(&Zone::utc()));
@@ -225,6 +235,7 @@ pub async fn settle_configuration(
             };
             return Ok(Settled { job: settled.job().clone(), drift, is_schedule_new: false });
         };
+        job.check(shard_limit)?;
         let class = handler.root_data().to_owned();
         let root_op = match &root {
             None => Op::Create(Create::persistent(tree.root(), class)),
@@ -263,12 +274,13 @@ async fn stored_configuration(
     tree: &JobTree,
     name: &JobName,
     handler: &Handler,
+    shard_limit: ShardLimit,
 ) -> Result<Job, JoinError> {
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
     let gone = || JoinError::Gone { job: name.to_string() };
     let root = registry.get(tree.root()).await.map_err(outage)?.ok_or_else(gone)?;
     let config = registry.get(&tree.config()).await.map_err(outage)?.ok_or_else(gone)?;
-    let job = Job::read(name, &config.data)?;
+    let job = Job::read_within(shard_limit, name, &config.data)?;
     handler.check(&job, &String::from_utf8_lossy(&root.data), Some(&job))?;
     Ok(job)
 }

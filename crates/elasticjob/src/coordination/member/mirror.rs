@@ -41,6 +41,8 @@ pub(super) struct Mirror {
     job: Arc<Job>,
     /// The configuration document `job` was read from, or a newer one that could not be read.
     config: Option<Document>,
+    /// `config` could not be read.
+    is_unreadable: bool,
     pages: LedgerPages,
 }
 
@@ -82,6 +84,7 @@ impl Mirror {
             observations: Vec::new(),
             job: Arc::new(job),
             config: None,
+            is_unreadable: false,
             pages: LedgerPages::default(),
         }
     }
@@ -192,14 +195,22 @@ impl Mirror {
             return;
         }
         self.config = Some(document.clone());
-        match Job::read(&self.job.name, &document.data) {
-            Ok(job) if job == *self.job => {}
+        let limit = self.context.shard_limit;
+        match Job::read_within(limit, &self.job.name, &document.data) {
+            Ok(job) if job == *self.job => {
+                if std::mem::take(&mut self.is_unreadable) {
+                    self.context.send(MemberEvent::Configured(Arc::clone(&self.job)));
+                }
+            }
             Ok(job) => {
+                self.is_unreadable = false;
                 self.job = Arc::new(job);
                 self.context.send(MemberEvent::Configured(Arc::clone(&self.job)));
             }
             Err(error) => {
-                tracing::error!(job = %self.job.name, %error, "new configuration is unreadable, keeping the previous one");
+                self.is_unreadable = true;
+                let hint = error.hint().unwrap_or_default();
+                tracing::error!(job = %self.job.name, %error, %hint, "new configuration is unreadable, keeping the previous one");
                 self.context.send(MemberEvent::Unreadable(error.to_string()));
             }
         }

@@ -1,13 +1,15 @@
 //! Parses YAML text into a tree.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, iter::Sum, ops::Add};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag as ParsedTag};
 
 use super::node::{Kind, MAP, Node, SEQ, Tag};
 
-/// Limit for documents that grow through aliases; far beyond any real configuration.
+/// Limits for documents that grow through aliases; far beyond any real configuration.
 const MAX_NODES: usize = 20_000;
+/// Bytes of all texts together. A document has at most a quarter of that, so only aliases exceed it.
+const MAX_BYTES: usize = 4 << 20;
 
 /// Text that is not one YAML document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(in crate::job) fn load(text: &str) -> Result<Option<Node>, LoadError> {
         placeholders: &placeholders,
         open: Vec::new(),
         anchors: HashMap::new(),
-        node_count: 0,
+        total: Size::default(),
         root: None,
     };
     for event in Parser::new_from_str_with_options(&placeholders.text, options) {
@@ -40,6 +42,56 @@ fn scan_error(error: &ScanError) -> LoadError {
     LoadError { line: error.marker().line(), problem: error.kind().to_string() }
 }
 
+/// How much of a document a node is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Size {
+    /// Of a node alone, without what it contains.
+    fn of(node: &Node) -> Self {
+        let bytes = if let Kind::Scalar(text) = &node.kind { text.len() } else { 0 };
+        Self { nodes: 1, bytes: node.tag.len() + bytes }
+    }
+
+    /// Of a node and everything it contains.
+    fn of_all(node: &Node) -> Self {
+        let inner: Self = match &node.kind {
+            Kind::Scalar(_) => Self::default(),
+            Kind::Sequence(items) => items.iter().map(Self::of_all).sum(),
+            Kind::Mapping(entries) => {
+                entries.iter().flat_map(|(key, value)| [key, value]).map(Self::of_all).sum()
+            }
+        };
+        Self::of(node) + inner
+    }
+
+    /// What is too large about it.
+    fn problem(self) -> Option<String> {
+        if self.nodes > MAX_NODES {
+            return Some(format!("the document has more than {MAX_NODES} nodes"));
+        }
+        (self.bytes > MAX_BYTES)
+            .then(|| format!("its texts and aliases have more than {MAX_BYTES} bytes"))
+    }
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { nodes: self.nodes + other.nodes, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), Add::add)
+    }
+}
+
 /// A collection that has not ended yet.
 struct OpenCollection {
     node: Node,
@@ -51,8 +103,9 @@ struct Builder<'a> {
     placeholders: &'a Placeholders,
     open: Vec<OpenCollection>,
     /// Anchored nodes with their sizes.
-    anchors: HashMap<usize, (Node, usize)>,
-    node_count: usize,
+    anchors: HashMap<usize, (Node, Size)>,
+    /// Of everything so far. Aliases count with what they stand for.
+    total: Size,
     root: Option<Node>,
 }
 
@@ -69,7 +122,7 @@ impl Builder<'_> {
                 let tag =
                     full_tag(tag.as_deref()).unwrap_or_else(|| Node::tag_of_scalar(&text, plain));
                 let node = Node { line, tag, kind: Kind::Scalar(text) };
-                return self.attach(node, anchor, 1);
+                return self.attach(node, anchor);
             }
             Event::SequenceStart(_, anchor, tag) => {
                 let tag = full_tag(tag.as_deref()).unwrap_or(SEQ);
@@ -83,14 +136,20 @@ impl Builder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(OpenCollection { node, anchor, .. }) = self.open.pop() {
-                    return self.attach(node, anchor, 1);
+                    return self.attach(node, anchor);
                 }
             }
             Event::Alias(id) => {
-                let Some((node, size)) = self.anchors.get(&id).cloned() else {
+                let Some((node, size)) = self.anchors.get(&id) else {
                     return problem("a node cannot contain itself");
                 };
-                return self.attach(node, 0, size);
+                // Before it is copied. Attaching counts the node itself once more.
+                self.total = self.total + *size;
+                if let Some(problem) = self.total.problem() {
+                    return Err(LoadError { line, problem });
+                }
+                let node = node.clone();
+                return self.attach(node, 0);
             }
             _ => {}
         }
@@ -98,14 +157,19 @@ impl Builder<'_> {
     }
 
     /// Adds a finished node to its parent, or makes it the root.
-    fn attach(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), LoadError> {
-        self.node_count += size;
-        if self.node_count > MAX_NODES {
-            let problem = format!("the document has more than {MAX_NODES} nodes");
+    fn attach(&mut self, node: Node, anchor: usize) -> Result<(), LoadError> {
+        self.total = self.total + Size::of(&node);
+        if let Some(problem) = self.total.problem() {
             return Err(LoadError { line: node.line, problem });
         }
         if anchor != 0 {
-            self.anchors.insert(anchor, (node.clone(), count(&node)));
+            // The copy counts, too: anchors inside of anchors are copied once more at each level.
+            let size = Size::of_all(&node);
+            self.total = self.total + size;
+            if let Some(problem) = self.total.problem() {
+                return Err(LoadError { line: node.line, problem });
+            }
+            self.anchors.insert(anchor, (node.clone(), size));
         }
         match self.open.last_mut() {
             None => self.root = Some(node),
@@ -119,16 +183,6 @@ impl Builder<'_> {
             },
         }
         Ok(())
-    }
-}
-
-fn count(node: &Node) -> usize {
-    1 + match &node.kind {
-        Kind::Scalar(_) => 0,
-        Kind::Sequence(items) => items.iter().map(count).sum(),
-        Kind::Mapping(entries) => {
-            entries.iter().map(|(key, value)| count(key) + count(value)).sum()
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import { useShards } from "../../api/queries";
+import { SHARDS_PER_PAGE, useShards } from "../../api/queries";
 import type { JobDetails, TriggerRequest, TriggerResponse } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { InstanceName } from "../../components/InstanceName";
+import { Pager } from "../../components/Pager";
 import { fromLocalInput, toLocalInput } from "../../components/timeRange";
 import { useText } from "../../i18n";
 import { useJobActions } from "./actions";
@@ -27,7 +28,8 @@ export function TriggerDialog({
 }) {
   const t = useText();
   const registry = useRegistry();
-  const shards = useShards(registry, job.jobName);
+  const [page, setPage] = useState(1);
+  const shards = useShards(registry, job.jobName, page);
   const { trigger } = useJobActions(job.jobName);
   const [scope, setScope] = useState<"all" | "some">(initial.shards ? "some" : "all");
   const [chosen, setChosen] = useState<string[]>(initial.shards?.map(String) ?? []);
@@ -85,7 +87,7 @@ export function TriggerDialog({
           {scope === "some" && (
             <Chip.Group multiple value={chosen} onChange={setChosen}>
               <Group gap={6} role="group" aria-label={t.job.triggerChosen}>
-                {(shards.data ?? []).map((shard) => (
+                {(shards.data?.items ?? []).map((shard) => (
                   <Chip key={shard.item} value={String(shard.item)} size="xs">
                     {shard.item}
                     {shard.parameter ? ` · ${shard.parameter}` : ""}
@@ -93,6 +95,14 @@ export function TriggerDialog({
                 ))}
               </Group>
             </Chip.Group>
+          )}
+          {scope === "some" && (shards.data?.total ?? 0) > SHARDS_PER_PAGE && (
+            <Pager
+              page={page}
+              pageSize={SHARDS_PER_PAGE}
+              total={shards.data?.total ?? 0}
+              onPage={setPage}
+            />
           )}
           <TextInput
             label={t.job.triggerParameter}

@@ -1,11 +1,12 @@
 import { Grid, Stack, Text } from "@mantine/core";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 
 import { useMatrix } from "../../../api/history";
-import { useShards } from "../../../api/queries";
+import { SHARDS_PER_PAGE, useShards } from "../../../api/queries";
 import type { JobDetails, Shard } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
 import { Card } from "../../../components/Card";
+import { Pager } from "../../../components/Pager";
 import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
 import { DurationsChart } from "./DurationsChart";
@@ -20,7 +21,8 @@ import { UpcomingFires } from "./UpcomingFires";
 export function ShardsTab({ job }: { job: JobDetails }) {
   const t = useText();
   const registry = useRegistry();
-  const shards = useShards(registry, job.jobName);
+  const [page, setPage] = useState(1);
+  const shards = useShards(registry, job.jobName, page);
   return (
     <Grid gap="md">
       <Grid.Col span={{ base: 12, md: 8 }}>
@@ -36,12 +38,20 @@ export function ShardsTab({ job }: { job: JobDetails }) {
           ) : (
             <>
               <Card title={t.shards.assignment}>
-                <ShardMap job={job} shards={shards.data} />
+                <ShardMap job={job} shards={shards.data.items} />
               </Card>
-              <RunMatrixCard job={job} shards={shards.data} />
+              <RunMatrixCard job={job} shards={shards.data.items} />
               <DurationsChart job={job.jobName} />
               <Card title={t.shards.title} isFlush>
-                <ShardTable job={job} shards={shards.data} />
+                <ShardTable job={job} shards={shards.data.items} />
+                {shards.data.total > SHARDS_PER_PAGE && (
+                  <Pager
+                    page={page}
+                    pageSize={SHARDS_PER_PAGE}
+                    total={shards.data.total}
+                    onPage={setPage}
+                  />
+                )}
               </Card>
             </>
           )}

@@ -1,0 +1,309 @@
+//! Stored configurations that are meant to do harm. Each costs its own job and nothing else: it is refused when it is read, with the key
+//! and a way out, and the other jobs of the same node, admin and mirror go on.
+
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use elasticjob::{
+    admin::{Admin, AdminError, Edit},
+    job::{Alert, CatchUp, Job, JobName, Shard, ShardLimit},
+    node::{JoinError, NodeError, RunningNode},
+    registry::ExpectedVersion,
+    testing::Cluster,
+};
+
+const START: &str = "2026-11-15T00:00:00Z";
+
+fn name(text: &str) -> JobName {
+    text.parse().unwrap()
+}
+
+/// A document of the job `hostile` with everything that is required, and more.
+fn document(more: &str) -> String {
+    format!("jobName: hostile\nshardingTotalCount: 1\n{more}")
+}
+
+/// Half a megabyte that stands for nine gigabytes.
+fn alias_bomb() -> String {
+    let text = "x".repeat(500_000);
+    let aliases = "*a, ".repeat(19_000);
+    document(&format!("props:\n  a: &a {text}\n  b: [{aliases}]\n"))
+}
+
+/// Each list has ten times the nodes of the one before.
+fn node_bomb() -> String {
+    let mut bomb = document("props:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        writeln!(bomb, "  a{level}: &a{level} [{below}]").unwrap();
+    }
+    bomb
+}
+
+/// A text in fifty anchored lists, one inside the other: each anchor is a copy.
+fn nested_anchors() -> String {
+    let open: String = (0..45).map(|level| format!("&b{level} [")).collect();
+    document(&format!("props:\n  a: {open}{}{}\n", "x".repeat(900_000), "]".repeat(45)))
+}
+
+/// Documents, and a part of the reason for which each is refused.
+fn hostile_documents() -> Vec<(String, &'static str)> {
+    let count = |count: &str| format!("jobName: hostile\nshardingTotalCount: {count}\n");
+    let props = |key: &str, value: &str| document(&format!("props:\n  {key}: {value}\n"));
+    let long = |bytes: usize| "x".repeat(bytes);
+    let many: String = (0..9_000).map(|number| format!("  k{number}: v\n")).collect();
+    vec![
+        (count("2147483647"), "key shardingTotalCount: a job has at most 100000 shards"),
+        (count("1000000"), "key shardingTotalCount"),
+        (count("10001"), "this process accepts at most 10000 shards"),
+        (count("-1"), "key shardingTotalCount"),
+        (count("99999999999999999999"), "key shardingTotalCount"),
+        (document("reconcileIntervalMinutes: 2147483647\n"), "key reconcileIntervalMinutes"),
+        (document("maxTimeDiffSeconds: 2147483647\n"), "key maxTimeDiffSeconds"),
+        (props("elasticjob.timeout", "99999999999d"), "key props.elasticjob.timeout"),
+        (props("elasticjob.retry.max.attempts", "4294967295"), "from 1 to 1000000"),
+        (props("elasticjob.retry.backoff", "1s..9999999d"), "key props.elasticjob.retry.backoff"),
+        (props("elasticjob.catch.up", "all:9999999d"), "key props.elasticjob.catch.up"),
+        (document(&format!("cron: '0 0 0 ? * {}'\n", "MON,".repeat(5_000))), "key cron"),
+        (document(&format!("timeZone: {}\n", long(9_000))), "key timeZone"),
+        (document(&format!("jobParameter: {}\n", long(200_000))), "key jobParameter"),
+        (document(&format!("description: {}\n", long(20_000))), "key description"),
+        (document(&format!("label: {}\n", long(9_000))), "key label"),
+        (document(&format!("jobErrorHandlerType: {}\n", long(9_000))), "key jobErrorHandlerType"),
+        (document(&format!("jobListenerTypes: [{}]\n", "a,".repeat(5_000))), "5000 entries"),
+        (document(&format!("jobListenerTypes: [{}]\n", long(9_000))), "key jobListenerTypes"),
+        (document(&format!("shardingItemParameters: {}\n", long(500_000))), "number=text"),
+        (document(&format!("props:\n{many}")), "at most 1000 properties"),
+        (document(&format!("props:\n  ? {}\n  : v\n", long(9_000))), "key props."),
+        (props("a", &long(200_000)), "key props.a"),
+        (document(&format!("? {}\n: 1\n", long(900_000))), "unknown"),
+        (alias_bomb(), "its texts and aliases have more than"),
+        (nested_anchors(), "its texts and aliases have more than"),
+        (node_bomb(), "nodes"),
+        ("[".repeat(100_000), "line 1"),
+        (document("props: &a\n  b: *a\n"), "contain itself"),
+        ("\0".repeat(1_000), ""),
+    ]
+}
+
+#[test]
+fn hostile_document_is_refused_with_a_short_reason() {
+    for (document, reason) in hostile_documents() {
+        let beginning: String = document.chars().take(80).collect();
+        let error = Job::read(&name("hostile"), document.as_bytes()).expect_err(&beginning);
+
+        assert!(error.to_string().contains(reason), "{beginning:?}: {error}");
+        assert!(error.to_string().len() < 1_500, "{beginning:?}: {error}");
+    }
+}
+
+#[test]
+fn document_that_no_registry_should_hold_is_not_parsed() {
+    let document = document(&format!("description: '{}'\n", "x".repeat(2_000_000)));
+
+    let error = Job::read(&name("hostile"), document.as_bytes()).unwrap_err();
+
+    assert!(error.to_string().contains("at most 1048576 are read"), "{error}");
+}
+
+#[test]
+fn largest_values_are_read_and_written() {
+    let props: String = (0..999).map(|number| format!("  k{number}: v\n")).collect();
+    let largest = format!(
+        "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 5256000\nmaxTimeDiffSeconds: 315360000\n\
+         jobParameter: {}\ndescription: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",
+        "x".repeat(128 << 10),
+        "x".repeat(16 << 10),
+    );
+
+    let job = Job::read(&name("hostile"), largest.as_bytes()).unwrap();
+
+    job.check(ShardLimit::default()).unwrap();
+    assert_eq!(Job::read(&job.name, job.to_yaml().as_bytes()), Ok(job));
+}
+
+#[test]
+fn request_timeout_is_at_most_a_day() {
+    let alert = |millis: &str| {
+        let job = Job::named("j").unwrap().alert("WECHAT").prop("wechat.webhook", "http://x");
+        let job = job.unwrap().prop("wechat.readTimeoutMilliseconds", millis).unwrap();
+        Alert::of(&job)
+    };
+
+    assert!(alert("86400000").is_ok());
+    assert!(alert("86400001").is_err());
+    assert!(alert("18446744073709551615").is_err());
+}
+
+/// Counts the runs of a job.
+#[derive(Clone, Default)]
+struct Runs(Arc<AtomicUsize>);
+
+impl Runs {
+    fn handler(
+        &self,
+    ) -> impl Fn(Shard) -> std::future::Ready<Result<(), std::io::Error>> + Send + Sync + 'static
+    {
+        let runs = self.clone();
+        move |_| {
+            runs.0.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok(()))
+        }
+    }
+
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+fn every_second(job: &str) -> Job {
+    Job::named(job).unwrap().cron("* * * * * ?").unwrap()
+}
+
+async fn store(cluster: &Cluster, document: &str) {
+    let path = "/test/hostile/config".parse().unwrap();
+    let data = document.to_owned().into();
+    cluster.registry().set(&path, data, ExpectedVersion::Any).await.unwrap();
+}
+
+async fn problem(admin: &Admin) -> Option<String> {
+    let jobs = admin.jobs().await.unwrap();
+    assert!(jobs.iter().any(|job| job.name == "bystander" && job.problem.is_none()), "{jobs:?}");
+    jobs.into_iter().find(|job| job.name == "hostile").unwrap().problem
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_configuration_of_a_running_job_stops_no_other_job() {
+    let (bystander, hostile) = (Runs::default(), Runs::default());
+    let mut cluster = Cluster::at(START).await;
+    let node = cluster
+        .node(|node| {
+            node.job(every_second("bystander"), bystander.handler())
+                .job(every_second("hostile"), hostile.handler())
+        })
+        .await
+        .unwrap();
+    let valid = every_second("hostile").to_yaml();
+
+    for (document, reason) in hostile_documents() {
+        cluster.advance(Duration::from_secs(2)).await;
+        (bystander.take(), hostile.take());
+        store(&cluster, &document).await;
+        cluster.advance(Duration::from_secs(5)).await;
+
+        assert_eq!(bystander.take(), 5, "{reason}");
+        assert_eq!(hostile.take(), 5, "{reason}: it goes on with its last valid configuration");
+        let invalid = node.invalid_jobs();
+        assert!(invalid.len() == 1 && invalid[&name("hostile")].contains(reason), "{invalid:?}");
+        assert!(problem(&cluster.admin()).await.unwrap().contains(reason));
+        let shards = cluster.admin().shards(&name("hostile")).await.unwrap();
+        assert_eq!(shards.len(), 1, "only what exists");
+        assert!(cluster.admin().explain(&name("hostile"), None, None).await.is_ok());
+        assert!(node.is_ready());
+
+        store(&cluster, &valid).await;
+        cluster.settle().await;
+        assert!(node.invalid_jobs().is_empty(), "{reason}");
+    }
+    assert_eq!(problem(&cluster.admin()).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_configuration_does_not_keep_a_node_from_starting() {
+    let (bystander, hostile) = (Runs::default(), Runs::default());
+    let mut cluster = Cluster::at(START).await;
+    let start = async |cluster: &mut Cluster| -> RunningNode {
+        cluster
+            .node(|node| {
+                node.job(every_second("hostile"), hostile.handler())
+                    .job(every_second("bystander"), bystander.handler())
+            })
+            .await
+            .unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    store(&cluster, "jobName: hostile\nshardingTotalCount: 2147483647\n").await;
+    (bystander.take(), hostile.take());
+
+    let node = start(&mut cluster).await;
+    cluster.advance(Duration::from_secs(5)).await;
+
+    assert_eq!((bystander.take(), hostile.take()), (5, 0));
+    assert!(node.invalid_jobs()[&name("hostile")].contains("100000 shards"));
+    assert!(node.is_ready(), "the other jobs can run");
+    store(&cluster, &every_second("hostile").to_yaml()).await;
+    cluster.advance(Duration::from_secs(2)).await;
+    hostile.take();
+    cluster.advance(Duration::from_secs(5)).await;
+    assert_eq!(hostile.take(), 5, "it is joined once its configuration is valid");
+    assert!(node.invalid_jobs().is_empty() && node.is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_above_the_limit_is_neither_stored_nor_joined() {
+    let mut cluster = Cluster::at(START).await;
+    let large = || every_second("large").shards(10_001);
+    let handler = |_: Shard| async { Ok::<(), std::io::Error>(()) };
+
+    let error = cluster.node(|node| node.job(large(), handler)).await.err().unwrap();
+
+    assert!(matches!(error, NodeError::Join(JoinError::Invalid(_))), "{error:?}");
+    assert!(format!("{error:?}").contains("--max-shards"), "{error:?}");
+    let refused = cluster.admin().plan(Edit::new(large())).await.unwrap_err();
+    assert!(matches!(refused, AdminError::Invalid { .. }), "{refused}");
+    assert!(cluster.admin().jobs().await.unwrap().is_empty());
+
+    let raised = cluster.admin().max_shards("20000".parse().unwrap());
+    raised.apply(&raised.plan(Edit::new(large())).await.unwrap()).await.unwrap();
+    assert_eq!(raised.jobs().await.unwrap()[0].shards, Some(10_001));
+    let problem = cluster.admin().jobs().await.unwrap().remove(0).problem;
+    assert!(problem.unwrap().contains("at most 10000 shards"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_of_shards_has_only_its_shards() {
+    let cluster = Cluster::at(START).await;
+    let admin = cluster.admin();
+    let job = Job::named("wide").unwrap().shards(10_000);
+    admin.apply(&admin.plan(Edit::new(job)).await.unwrap()).await.unwrap();
+
+    let page = admin.shards_page(&name("wide"), 9_990, 50).await.unwrap();
+
+    let items: Vec<u32> = page.shards.iter().map(|shard| shard.item).collect();
+    assert_eq!((page.total, items), (10_000, (9_990..10_000).collect()));
+    assert!(admin.shards_page(&name("wide"), usize::MAX, 50).await.unwrap().shards.is_empty());
+}
+
+/// Ten years of seconds are more than fit into memory. The handler never ends, so only the first of them starts.
+#[tokio::test(start_paused = true)]
+async fn catch_up_of_ten_years_begins_at_once_and_stops_no_other_job() {
+    let mut cluster = Cluster::at("2016-11-15T00:00:00Z").await;
+    let bystander = Runs::default();
+    let window = Duration::from_hours(3650 * 24);
+    let hostile = || every_second("hostile").catch_up(CatchUp::All { window });
+    let quick = |_: Shard| async { Ok::<(), std::io::Error>(()) };
+    let first = cluster.node(|node| node.job(hostile(), quick)).await.unwrap();
+    cluster.advance(Duration::from_secs(2)).await;
+    first.stop().await;
+    cluster.advance_to("2026-11-12T00:00:00Z").await;
+
+    let begun = Runs::default();
+    let count = begun.handler();
+    let endless = move |shard: Shard| {
+        drop(count(shard));
+        std::future::pending::<Result<(), std::io::Error>>()
+    };
+    let node = cluster.node(|node| {
+        node.job(hostile(), endless).job(every_second("bystander"), bystander.handler())
+    });
+    let _node = node.await.unwrap();
+    cluster.advance(Duration::from_secs(5)).await;
+
+    assert_eq!((begun.take(), bystander.take()), (1, 5));
+}
