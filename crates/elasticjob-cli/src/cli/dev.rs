@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use elasticjob::execution::Supervisor;
+use elasticjob::execution::{Secrets, Supervisor};
 
 use super::{
     DEFAULT_REGISTRY, Global,
@@ -83,6 +83,7 @@ fn worker(
         files: Some(watched),
         prune: false,
         permissions: Permissions::default(),
+        secrets: Secrets::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
         connect_timeout: Duration::from_secs(30),

@@ -18,6 +18,7 @@ mod permissions;
 mod reconcile;
 mod registry_jobs;
 mod runnable;
+mod secret_rights;
 mod shared_node;
 mod timed_registry;
 mod watched_files;
@@ -26,7 +27,7 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     admin::Admin,
-    execution::Supervisor,
+    execution::{Secrets, Supervisor},
     history::Recorder,
     node::{Node, RunningNode},
     registry::RegistryUrl,
@@ -36,7 +37,10 @@ use elasticjob_jobfile::Entry;
 use tokio::net::TcpListener;
 
 pub(crate) use self::{
-    connect::retry_connect, permissions::Permissions, runnable::runnable,
+    connect::retry_connect,
+    permissions::Permissions,
+    runnable::runnable,
+    secret_rights::{SecretGrant, secrets},
     watched_files::WatchedFiles,
 };
 use self::{
@@ -61,6 +65,8 @@ pub(crate) struct Worker {
     /// Remove jobs from the registry when they are removed from the files.
     pub(crate) prune: bool,
     pub(crate) permissions: Permissions,
+    /// The secrets that jobs may refer to.
+    pub(crate) secrets: Secrets,
     pub(crate) labels: Option<String>,
     pub(crate) supervisor: Supervisor,
     pub(crate) history: Option<Recorder>,
@@ -138,6 +144,7 @@ impl Worker {
         let metrics = Arc::clone(&context.metrics);
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
+            .secrets(self.secrets.clone())
             .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
