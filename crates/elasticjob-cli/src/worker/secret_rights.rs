@@ -13,14 +13,14 @@ use std::{
 
 use elasticjob::{
     execution::{SecretUse, Secrets},
-    job::Job,
+    job::{Job, keys},
 };
 
 use super::permissions::Permissions;
 use crate::error::Error;
 
 /// What belongs to a request, and what to an alert, by the beginning of the property.
-const REQUEST: [&str; 2] = ["http.", "elasticjob.http."];
+const REQUEST: [&str; 2] = ["http.", keys::HTTP_HEADER];
 const ALERT: [&str; 5] =
     ["email.", "wechat.", "dingtalk.", "elasticjob.webhook.", "elasticjob.alert"];
 
@@ -90,10 +90,13 @@ impl SecretGrant {
 /// Whether two jobs have the same request, or the same alert, whichever this property belongs to.
 fn is_same(file: &Job, stored: &Job, key: &str) -> bool {
     let belongs = |prefixes: &[&str], key: &str| prefixes.iter().any(|it| key.starts_with(it));
-    let prefixes = if belongs(&REQUEST, key) { &REQUEST[..] } else { &ALERT[..] };
+    let is_request = belongs(&REQUEST, key);
+    let prefixes = if is_request { &REQUEST[..] } else { &ALERT[..] };
     let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
+    // A timeout changes neither what is sent nor where.
+    let keys = keys.filter(|key| !key.to_ascii_lowercase().ends_with("milliseconds"));
     let mut keys = keys.filter(|key| belongs(prefixes, key));
-    file.error_handler_type == stored.error_handler_type
+    (is_request || file.error_handler_type == stored.error_handler_type)
         && keys.all(|key| file.props.get(key) == stored.props.get(key))
 }
 
@@ -115,6 +118,8 @@ mod tests {
         assert!(is_same(&file, &file, "http.uri") && is_same(&file, &file, "email.password"));
         let other_cron = file.clone().cron("* * * * * ?").unwrap();
         assert!(is_same(&file, &other_cron, "http.uri"));
+        let slow = file.clone().prop("http.read.timeout.milliseconds", "9000").unwrap();
+        assert!(is_same(&file, &slow, "http.uri"));
         for (key, value) in [
             ("http.uri", "https://attacker/?key=secret:shop"),
             ("http.method", "TRACE"),

@@ -19,9 +19,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failure::Failure;
 use crate::{
-    job::{Alert, Dingtalk, Email, Job, SecretRef, Webhook, keys},
+    job::{Alert, Email, Job, SecretRef},
     problem::Problem,
 };
+
+#[cfg(feature = "http")]
+use crate::job::{Dingtalk, Webhook, keys};
 
 /// Largest secret.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -74,8 +77,8 @@ pub(crate) struct Hidden(Vec<HiddenSecret>);
 struct HiddenSecret {
     reference: String,
     value: String,
-    /// As in a URL.
-    encoded: String,
+    /// As in a URL, and as in JSON.
+    encoded: [String; 2],
 }
 
 impl Secrets {
@@ -259,7 +262,9 @@ impl SecretFolder {
 
 impl Hidden {
     fn add(&mut self, reference: SecretRef<'_>, value: String) -> String {
-        let encoded = utf8_percent_encode(&value, URL_PART).to_string();
+        let json = serde_json::Value::from(value.as_str()).to_string();
+        let unquoted = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
+        let encoded = [utf8_percent_encode(&value, URL_PART).to_string(), unquoted];
         let reference = reference.to_string();
         self.0.push(HiddenSecret { reference, value: value.clone(), encoded });
         value
@@ -278,8 +283,8 @@ impl Hidden {
     /// A message with every secret replaced by its reference: a server may repeat what it was sent.
     pub(crate) fn hide(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
-            let text = text.replace(&secret.value, &secret.reference);
-            text.replace(&secret.encoded, &secret.reference)
+            let forms = secret.encoded.iter().chain([&secret.value]);
+            forms.fold(text, |text, form| text.replace(form, &secret.reference))
         })
     }
 }

@@ -48,7 +48,7 @@ const KEYS_OF: [&str; 9] =
 /// Parameters in the query of a URL that are secret there only: WeChat's `key`, DingTalk's `sign`, Azure's `code`.
 const QUERY_WORDS: [&str; 3] = ["key", "sign", "code"];
 /// Path segments of a URL after which a token follows: `/hook/TOKEN`, `/api/webhooks/ID/TOKEN`.
-const TOKEN_FOLLOWS: [&str; 6] = ["hook", "hooks", "webhook", "webhooks", "webhookb2", "services"];
+const TOKEN_FOLLOWS: [&str; 5] = ["hook", "hooks", "webhook", "webhooks", "webhookb2"];
 /// Beginnings of tokens that services hand out.
 const TOKEN_PREFIXES: [&str; 14] = [
     "ghp_",
@@ -68,7 +68,7 @@ const TOKEN_PREFIXES: [&str; 14] = [
 ];
 /// Shorter than this, a text with such a beginning is no token.
 const MIN_TOKEN: usize = 16;
-/// A path segment of this length with letters and digits, and no UUID, is taken for a token.
+/// A path segment of this length, with a mix of letters and digits in it that is at least [`MIN_TOKEN`] long, is taken for a token.
 const MIN_RANDOM_SEGMENT: usize = 24;
 const AUTH_SCHEMES: [&str; 4] = ["bearer", "basic", "token", "digest"];
 
@@ -166,12 +166,12 @@ fn stored_text<'a>(stored: &'a Job, key: &str) -> Option<&'a str> {
 
 /// Whether a value consists of references, and of the scheme of an `Authorization` header at most.
 fn is_only_references(value: &str) -> bool {
-    let mut rest = value.to_owned();
     let mut found = false;
-    for reference in SecretRef::find_all(value) {
+    let rest = SecretRef::replace_all(value, |_| {
         found = true;
-        rest = rest.replacen(&reference.to_string(), "", 1);
-    }
+        Ok::<_, std::convert::Infallible>(String::new())
+    });
+    let Ok(rest) = rest;
     let rest = rest.trim();
     found && (rest.is_empty() || AUTH_SCHEMES.iter().any(|word| rest.eq_ignore_ascii_case(word)))
 }
@@ -289,18 +289,15 @@ fn find_in_path(path: &str, host: &str, offset: usize, spans: &mut Vec<Range<usi
     }
 }
 
-/// Whether a path segment looks like a token: long, of letters and digits, and no UUID, which is mostly an id.
+/// Whether a path segment looks like a token: long, with letters and digits mixed. Words with dashes, and UUIDs, which are mostly ids, do not.
 fn is_random(segment: &str) -> bool {
-    let has = |kind: fn(&u8) -> bool| segment.bytes().any(|byte| kind(&byte));
-    let is_word = segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let is_uuid = segment.len() == 36
-        && segment.split('-').map(str::len).eq([8, 4, 4, 4, 12])
-        && segment.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
-    segment.len() >= MIN_RANDOM_SEGMENT
-        && is_word
-        && !is_uuid
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_alphabetic)
+    let is_mixed = |part: &str| {
+        part.len() >= MIN_TOKEN
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    segment.len() >= MIN_RANDOM_SEGMENT && segment.split(['-', '_']).any(is_mixed)
 }
 
 fn is_name_byte(byte: u8) -> bool {
@@ -320,21 +317,25 @@ fn find_pairs(text: &str, spans: &mut Vec<Range<usize>>) {
         let name = &text[at..end];
         let is_flag = name.starts_with('-');
         let word = name.trim_start_matches('-');
-        if SecretRef::starts_at(text, at) {
+        let found = if SecretRef::starts_at(text, at) {
             // Not the name `secret` with a value.
+            None
         } else if AUTH_SCHEMES[..2].iter().any(|scheme| word.eq_ignore_ascii_case(scheme)) {
             // Prose has such words, too; a credential is longer than what follows them there.
-            spans.extend(next_word(text, end).filter(|span| span.len() >= MIN_TOKEN));
+            next_word(text, end).filter(|span| span.len() >= MIN_TOKEN)
         } else if matches!(name, "-u" | "--user") {
-            if let Some(span) = next_word(text, end)
-                && let Some(colon) = text[span.clone()].find(':')
-            {
-                spans.push(span.start + colon + 1..span.end);
-            }
+            next_word(text, end).and_then(|span| {
+                let colon = text[span.clone()].find(':')?;
+                Some(span.start + colon + 1..span.end)
+            })
         } else if is_secret_name(word) {
-            spans.extend(pair_value(text, end, is_flag));
-        }
-        at = end;
+            pair_value(text, end, is_flag)
+        } else {
+            None
+        };
+        // What is found is not searched again: a text of nothing but names would take a time that grows with its square.
+        at = found.as_ref().map_or(end, |span| span.end.max(end));
+        spans.extend(found);
     }
 }
 
@@ -506,6 +507,7 @@ mod tests {
             "Basic settlement of the author's orders: all of them",
             "{\"orders\":\"all\"}",
             "ssh://backup@host/folder",
+            "https://shop.example/services/orders/settle-orders-2026-batch-v2",
         ] {
             assert_eq!(mask_text(text), text);
         }
@@ -555,6 +557,15 @@ mod tests {
             assert!(missing.problem.contains("no value is stored"), "{missing}");
         }
         assert!(restore_masked(None, "props.http.uri", "http://x?key=***".to_owned()).is_err());
+    }
+
+    #[test]
+    fn long_text_of_names_is_masked_in_one_pass() {
+        // Each name would have the rest of the text as its value.
+        let text = "token=".repeat(500_000);
+        assert_eq!(mask_text(&text), "token=***");
+        let references = "secret:a ".repeat(300_000);
+        assert_eq!(mask_value("password", &references), references);
     }
 
     proptest! {
