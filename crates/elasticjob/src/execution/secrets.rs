@@ -48,8 +48,10 @@ pub struct Secrets(Option<Arc<SecretFolder>>);
 struct SecretFolder {
     /// Canonical.
     path: PathBuf,
-    may_use: Box<dyn Fn(&Job, &SecretUse<'_>) -> bool + Send + Sync>,
+    may_use: Box<MayUse>,
 }
+
+type MayUse = dyn Fn(&Job, &SecretUse<'_>) -> bool + Send + Sync;
 
 /// What a job wants a secret for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,11 +196,11 @@ impl Secrets {
         &self,
         job: &Job,
         key: &str,
-        webhook: Webhook,
+        mut webhook: Webhook,
         hidden: &mut Hidden,
     ) -> Result<Webhook, Failure> {
-        let url = hidden.keep(self.url(job, key, &webhook.url)?);
-        Ok(Webhook { url, ..webhook })
+        webhook.url = hidden.keep(self.url(job, key, &webhook.url)?);
+        Ok(webhook)
     }
 
     fn read(&self, job: &Job, secret: &SecretUse<'_>) -> Result<String, Failure> {
