@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use elasticjob::{execution::Supervisor, job::ShardLimit};
+use elasticjob::{
+    execution::{Secrets, Supervisor},
+    job::ShardLimit,
+};
 
 use super::{
     DEFAULT_REGISTRY, Global,
@@ -85,6 +88,7 @@ fn worker(
         files: Some(watched),
         prune: false,
         permissions: Permissions::default(),
+        secrets: Secrets::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
         connect_timeout: Duration::from_secs(30),

@@ -1,6 +1,7 @@
 //! `elasticjob run`
 
 use std::{
+    env,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -18,7 +19,7 @@ use crate::{
     logs,
     observe::Observer,
     output::{self, Format, Table},
-    worker::{Permissions, WatchedFiles, Worker, runnable},
+    worker::{Permissions, SecretGrant, WatchedFiles, Worker, runnable, secrets},
 };
 use elasticjob_jobfile::{Entry, Jobs};
 
@@ -58,6 +59,12 @@ pub(super) struct Run {
     /// Hosts that jobs may call if their URL is set in the registry and not in the files
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
+    /// Folder with the secrets that jobs refer to as secret:NAME, one file for each [default: the credentials of systemd]
+    #[arg(long, value_name = "DIR", env = "ELASTICJOB_SECRETS_DIR")]
+    secrets_dir: Option<PathBuf>,
+    /// Secrets that jobs of the registry may use, each for one target: shop=https://shop.example
+    #[arg(long, value_name = "NAME=ORIGIN", num_args = 1.., value_parser = SecretGrant::parse)]
+    secrets_for: Vec<SecretGrant>,
     /// How long to retry at the start while the registry is unreachable
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     connect_timeout: Duration,
@@ -84,6 +91,9 @@ impl Run {
         let file_history = jobs.history.as_ref().map(|(_, url)| url.as_str());
         let history = self.history_args.history(file_history, Some(&registry))?;
         let permissions = Permissions::new(&self.scripts_from, &self.http_allow)?;
+        let systemd = env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let (folder, grants) = (self.secrets_dir.as_deref(), self.secrets_for.clone());
+        let secrets = secrets(folder, systemd, grants, &permissions)?;
         check_labels(self.labels.as_deref())?;
         if !self.check {
             logs::start(global.log_format, global.no_color, "info");
@@ -129,6 +139,7 @@ impl Run {
                 files,
                 prune: self.prune,
                 permissions,
+                secrets,
                 labels: self.labels,
                 supervisor,
                 history: history.map(|history| history.recorder),

@@ -18,6 +18,7 @@ mod permissions;
 mod reconcile;
 mod registry_jobs;
 mod runnable;
+mod secret_rights;
 mod shared_node;
 mod timed_registry;
 mod watched_files;
@@ -26,7 +27,7 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     admin::Admin,
-    execution::Supervisor,
+    execution::{Secrets, Supervisor},
     history::Recorder,
     job::ShardLimit,
     node::{Node, RunningNode},
@@ -37,7 +38,10 @@ use elasticjob_jobfile::Entry;
 use tokio::net::TcpListener;
 
 pub(crate) use self::{
-    connect::retry_connect, permissions::Permissions, runnable::runnable,
+    connect::retry_connect,
+    permissions::Permissions,
+    runnable::runnable,
+    secret_rights::{SecretGrant, secrets},
     watched_files::WatchedFiles,
 };
 use self::{
@@ -62,6 +66,8 @@ pub(crate) struct Worker {
     /// Remove jobs from the registry when they are removed from the files.
     pub(crate) prune: bool,
     pub(crate) permissions: Permissions,
+    /// The secrets that jobs may refer to.
+    pub(crate) secrets: Secrets,
     pub(crate) labels: Option<String>,
     pub(crate) supervisor: Supervisor,
     pub(crate) history: Option<Recorder>,
@@ -147,6 +153,7 @@ impl Worker {
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
             .max_shards(self.max_shards)
+            .secrets(self.secrets.clone())
             .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);

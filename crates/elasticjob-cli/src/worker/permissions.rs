@@ -12,7 +12,7 @@ use std::{
 
 use elasticjob::{
     execution::{Failure, Http, Script},
-    job::{Job, JobName, keys},
+    job::{Job, JobName, keys, mask_text},
 };
 
 use crate::error::Error;
@@ -61,6 +61,11 @@ impl Permissions {
         *self.file_jobs.lock().unwrap_or_else(PoisonError::into_inner) = jobs.collect();
     }
 
+    /// The job of the files with this name.
+    pub(super) fn file_job(&self, name: &JobName) -> Option<Job> {
+        self.file_jobs.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
     /// A check to be made before every run of a job of this kind.
     pub(super) fn guard(
         &self,
@@ -93,7 +98,7 @@ impl Permissions {
         {
             return Ok(());
         }
-        let line = stored.props.get(LINE).unwrap_or_default();
+        let line = mask_text(stored.props.get(LINE).unwrap_or_default());
         let shell = if stored.props.policies().script_shell { keys::SCRIPT_SHELL } else { LINE };
         let problem = format!("{shell}: the registry sets {line:?}, which is not in the job files");
         let hint = "--scripts-from DIR allows programs in a folder, by their full path";
@@ -107,8 +112,9 @@ impl Permissions {
         let is_allowed = |allowed: &String| {
             allowed.eq_ignore_ascii_case(&host) || allowed.eq_ignore_ascii_case(without_port)
         };
-        if file.is_some_and(|file| file.props.get(URI) == stored.props.get(URI))
-            || self.hosts.iter().any(is_allowed)
+        if file.is_some_and(|file| {
+            file.props.get(URI) == stored.props.get(URI) && has_same_headers(file, stored)
+        }) || self.hosts.iter().any(is_allowed)
         {
             return Ok(());
         }
@@ -117,6 +123,13 @@ impl Permissions {
         let hint = "--http-allow HOST allows requests to a host";
         Err(Failure::new(Problem::new(problem).with_hint(hint)))
     }
+}
+
+/// Whether the requests of two jobs have the same headers: those of the registry must not be sent to a host that only the file may call.
+fn has_same_headers(file: &Job, stored: &Job) -> bool {
+    let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
+    let mut headers = keys.filter(|key| key.starts_with(keys::HTTP_HEADER));
+    headers.all(|key| file.props.get(key) == stored.props.get(key))
 }
 
 /// Whether a program is in a folder, after links and `..` are resolved. A program that is found through `PATH` is not.
@@ -190,6 +203,8 @@ mod tests {
         assert_eq!(check(&file), Ok(()));
         assert_eq!(check(&request("http://METRICS:9000/")), Ok(()));
         assert_eq!(check(&request("http://shop:8080/")), Ok(()));
+        let header = file.clone().prop("elasticjob.http.header.X-Role", "admin").unwrap();
+        assert!(check(&header).is_err(), "a header of the registry with the URL of the file");
         assert!(check(&request("http://shop:8081/")).is_err());
         assert!(check(&request("http://169.254.169.254/latest")).is_err());
     }

@@ -87,6 +87,85 @@ async fn secret_is_masked_and_kept_when_the_mask_is_sent_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn masked_part_of_a_value_is_kept_only_if_the_rest_is_unchanged() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let stored = json!({
+        "shardingTotalCount": 1,
+        "jobParameter": "ftp://jane:hunter2@files/x",
+        "shardingItemParameters": "0=ftp://jane:hunter2@files/0",
+        "label": "token=hunter2",
+        "description": "calls https://jane:hunter2@shop",
+        "props": { "http.uri": "https://shop/x?key=hunter2&page=1", "api_key": "hunter2" },
+    });
+    assert_eq!(put(&admin, ("if-none-match", "*"), &stored).status, 201);
+
+    let viewer = console.add_user("vera", &json!({ "shop": "viewer" }));
+    let list = "/api/v1/r/shop/jobs?search=label:token";
+    for session in [&viewer, &admin] {
+        session.wait_until(list, |page| page["total"] == 1);
+        let legacy = "/api/jobs/config/settle";
+        for path in [
+            CONFIG,
+            list,
+            legacy,
+            "/api/v1/r/shop/jobs/settle/shards",
+            "/api/v1/r/shop/jobs/settle",
+        ] {
+            let shown = session.get(path).text;
+            assert!(!shown.contains("hunter2"), "{path}: {shown}");
+        }
+    }
+    let mut shown = admin.data(CONFIG)["properties"].clone();
+    assert_eq!(shown["jobParameter"], "ftp://jane:***@files/x");
+    assert_eq!(shown["props"]["http.uri"], "https://shop/x?key=***&page=1");
+
+    let again = put(&admin, ("if-match", "*"), &shown);
+    assert_eq!((again.status, &again.json()["change"]), (200, &json!("same")), "{again:?}");
+    for (field, value) in [
+        ("jobParameter", "ftp://jane:***@attacker/x"),
+        ("props.http.uri", "https://attacker/x?key=***&page=1"),
+    ] {
+        let sent = match field.strip_prefix("props.") {
+            Some(key) => json!({ "props": { key: value } }),
+            None => json!({ field: value }),
+        };
+        let refused = patch(&admin, "*", &sent);
+        assert_eq!((refused.status, &refused.json()["field"]), (422, &json!(field)), "{refused:?}");
+    }
+    shown["props"]["http.uri"] = "https://shop/y?key=hunter3".into();
+    assert_eq!(put(&admin, ("if-match", "*"), &shown).status, 200);
+    let config = scene.get("settle/config").await.unwrap();
+    assert!(config.contains("hunter3") && config.contains("jane:hunter2@files/x"), "{config}");
+    assert!(config.contains("api_key: hunter2"), "{config}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guess_of_a_secret_is_answered_only_to_an_admin() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let job = json!({
+        "shardingTotalCount": 1,
+        "label": "token=hunter2",
+        "props": { "email.password": "hunter2" },
+    });
+    put(&admin, ("if-none-match", "*"), &job);
+    let plan = || request("POST", &format!("{CONFIG}/plan")).json(&job);
+
+    assert_eq!(admin.send(plan()).json()["change"], "same");
+    for (name, role) in [("vera", "viewer"), ("otto", "operator")] {
+        let session = console.add_user(name, &json!({ "shop": role }));
+        assert_eq!(session.send(plan()).problem(), (403, "forbidden".to_owned()), "{role}");
+        // A search would find it letter by letter.
+        session.wait_until("/api/v1/r/shop/jobs?search=label:token", |page| page["total"] == 1);
+        let guess = session.data("/api/v1/r/shop/jobs?search=label:hunt");
+        assert_eq!(guess["total"], 0, "{role}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn plan_writes_nothing() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);

@@ -149,3 +149,23 @@ async fn doctor_checks_a_real_zookeeper() {
     assert!(well[0]["message"].as_str().unwrap().starts_with("ZooKeeper 3."), "{well:#}");
     assert_eq!(problems(&mixed, "access").len(), 1, "{mixed:#}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reference_to_a_secret_is_a_problem_of_a_job_with_java_instances() {
+    let scene = Scene::with("").await;
+    let job = settle().prop("email.password", "secret:mail").unwrap();
+    let _node = scene.node(job).await;
+    assert_eq!(scene.run(&["doctor"]).code, Some(0), "Rust instances resolve it");
+
+    scene.put("settle/instances/10.0.0.9@-@4711", "jobInstanceId: 10.0.0.9@-@4711\n").await;
+    let findings = run_doctor(&scene);
+
+    let problems = problems(&findings, "job");
+    let message = |one: &&Value| one["message"].as_str().unwrap().to_owned();
+    assert!(
+        problems.iter().map(message).any(|text| text.contains("Java instances")
+            && text.contains("email.password")
+            && !text.contains("secret:mail")),
+        "{findings:#}"
+    );
+}

@@ -21,6 +21,7 @@ mod registry_jobs;
 mod run;
 mod run_history;
 mod scene;
+mod secrets;
 mod shard;
 mod show;
 mod trigger;

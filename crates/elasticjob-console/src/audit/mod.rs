@@ -1,8 +1,10 @@
 //! The audit trail: who changed what.
 //!
-//! * [`trail`] — the entries and their files; [`truncate`] — truncates long values; [`refusals`] — limits entries about refused requests.
+//! * [`trail`] — the entries and their files; `mask` — masks secrets; [`truncate`] — truncates long values; [`refusals`] — limits entries about
+//!   refused requests.
 //! * [`routes`] — the trail over HTTP.
 
+mod mask;
 pub(crate) mod refusals;
 pub(crate) mod routes;
 pub(crate) mod trail;

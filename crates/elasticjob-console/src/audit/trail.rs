@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use super::truncate::truncate_entry;
+use super::{mask::mask_entry, truncate::truncate_entry};
 use crate::http::paging::Order;
 
 /// Entries and bytes that are kept in memory and can be queried.
@@ -132,6 +132,7 @@ impl AuditTrail {
 
     /// Adds an entry and assigns its id. It is on disk after a [flush](Self::flush).
     pub(crate) fn add(&self, mut entry: Entry) {
+        mask_entry(&mut entry);
         truncate_entry(&mut entry);
         let mut state = self.lock();
         entry.id = state.last_id + 1;

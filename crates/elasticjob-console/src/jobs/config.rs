@@ -1,7 +1,8 @@
 //! Reads, plans and stores a job's configuration.
 //!
 //! A change names the version it is based on (`If-Match`), or that there is none yet (`If-None-Match: *`), so no concurrent change is lost.
-//! Secrets are shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by
+//! Secrets are shown as `***`, and a masked value sent back keeps the stored one. A plan compares with the stored values, so it requires the role that
+//! may store them: it would tell a viewer whether a guess is right. Configuration of other programs (`jobExtraConfigurations`) is shown by
 //! name and never changed.
 
 use crate::http::handler::routes;
@@ -149,12 +150,12 @@ async fn patch(
         .await
 }
 
-/// Returns what storing a configuration would change. Writes nothing.
+/// Returns what storing a configuration would change. Writes nothing. Requires an admin, like storing it: the answer tells whether a secret is the stored one.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/config/plan", tag = "config", request_body = ConfigBody,
     params(("registry" = String, Path), ("job" = String, Path), PutQuery),
     responses((status = 200, body = ConfigPlan), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn plan(
-    access: Authorized<Viewer>,
+    access: Authorized<Administrator>,
     PathJob(job): PathJob,
     Query(query): Query<PutQuery>,
     Body(sent): Body<ConfigBody>,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use elasticjob::{
-    job::{InvalidValue, Job, Property, PropertyKind, Props},
+    job::{InvalidValue, Job, Property, PropertyKind, Props, restore_masked},
     problem,
 };
 use serde::{
@@ -29,9 +29,6 @@ use utoipa::{
 
 use super::config::Base;
 use crate::http::problem::Problem;
-
-/// Replaces a secret.
-const MASK: &str = "***";
 
 /// The sent properties by their key; `None` for `null`, which unsets one.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +69,7 @@ impl ConfigBody {
                     check_name(property.key, &name, &job)?;
                 }
                 Some(PropertyValue::Text(text)) if !text.is_empty() => {
+                    let text = restore_masked(stored, property.key, text).map_err(refused)?;
                     job.set(property.key, &text).map_err(refused)?;
                 }
                 Some(PropertyValue::List(texts)) => {
@@ -104,7 +102,7 @@ fn invalid_value(field: &str, error: InvalidValue) -> Problem {
     Problem::invalid(field, problem.at(field))
 }
 
-/// Applies sent props: `null` removes one, and a mask stands for the stored value.
+/// Applies sent props: `null` removes one, and a masked value stands for the stored one.
 fn restore_secrets(
     sent: BTreeMap<String, Option<String>>,
     mut props: Props,
@@ -116,17 +114,8 @@ fn restore_secrets(
             continue;
         };
         let field = format!("props.{key}");
-        let value = if value == MASK {
-            let stored = stored.and_then(|stored| stored.props.get(&key));
-            stored
-                .ok_or_else(|| {
-                    Problem::invalid(&field, format!("{field} is {MASK}, but no value is stored"))
-                        .with_hint("send the value")
-                })?
-                .to_owned()
-        } else {
-            value
-        };
+        let value =
+            restore_masked(stored, &field, value).map_err(|error| invalid_value(&field, error))?;
         props.set(key, value).map_err(|error| invalid_value(&field, error))?;
     }
     Ok(props)

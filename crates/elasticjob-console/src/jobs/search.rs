@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use elasticjob::admin::JobStatus;
+use elasticjob::{admin::JobStatus, job::mask_text};
 
 use super::routes::{JobView, handler_word};
 use crate::http::problem::Problem;
@@ -142,9 +142,10 @@ impl Predicate {
                 contains(&summary.name, word) || contains(&summary.description, word)
             }
             Self::Status(status) => summary.status == *status,
-            Self::Label(label) => {
-                job.and_then(|job| job.label.as_deref()).is_some_and(|text| contains(text, label))
-            }
+            // What is not shown must not be found, or it could be guessed letter by letter.
+            Self::Label(label) => job
+                .and_then(|job| job.label.as_deref())
+                .is_some_and(|text| contains(&mask_text(text), label)),
             Self::Handler(handler) => contains(&handler_word(&summary.handler), handler),
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),

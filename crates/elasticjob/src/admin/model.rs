@@ -264,6 +264,7 @@ pub struct Shard {
     pub is_owner_online: bool,
     /// Language of the owner.
     pub language: Option<Language>,
+    /// For display: what looks like a secret is `***`.
     pub parameter: Option<String>,
     /// The instance that holds the shard, if it is running.
     pub running: Option<Running>,

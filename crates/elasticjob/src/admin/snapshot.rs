@@ -21,7 +21,7 @@ use crate::{
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
     },
-    job::{self, Job, JobName, ShardLimit, UnreadableDocument, server_of},
+    job::{self, Job, JobName, ShardLimit, UnreadableDocument, mask_text, server_of},
     registry::{Error, Node, Op, Path, Registry, Version},
     schedule::Zone,
 };
@@ -284,7 +284,9 @@ impl JobSnapshot {
             language: owner.as_deref().map(Language::of),
             owner,
             is_owner_online,
-            parameter: job.and_then(|job| job.items.get(item)).map(ToOwned::to_owned),
+            parameter: job
+                .and_then(|job| job.items.get(item))
+                .map(|text| mask_text(text).into_owned()),
             running: self.holder(item),
             is_taken_over: self.has(&path(ShardNode::Failover)),
             taken_over_by: self.text(&path(ShardNode::Failover)),
@@ -372,7 +374,7 @@ pub(super) fn summary(
     JobSummary {
         name: name.to_string(),
         status: JobStatus::Crashed,
-        description: job.map(|job| job.description.clone()).unwrap_or_default(),
+        description: job.map(|job| mask_text(&job.description).into_owned()).unwrap_or_default(),
         cron: job.and_then(|job| job.cron.as_ref()).map(ToString::to_string),
         shards: job.map(|job| job.shards.get()),
         instances: 0,

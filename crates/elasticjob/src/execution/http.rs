@@ -1,7 +1,8 @@
 //! HTTP jobs (type `HTTP`): each shard sends one request.
 //!
-//! * **Request**: `http.method` to `http.uri`, with the header `http.content.type` if set; with POST, PUT and DELETE, `http.data` as its body
-//!   if set. The header `shardingContext` holds the sharding context as JSON.
+//! * **Request**: `http.method` to `http.uri`, with the header `http.content.type` if set, and those of `elasticjob.http.header.NAME`; with POST, PUT
+//!   and DELETE, `http.data` as its body if set. The header `shardingContext` holds the sharding context as JSON.
+//! * **Secrets**: references in the URL and in headers are resolved for each run. Such a request follows no redirect to another origin.
 //! * **Timeouts**: `http.connect.timeout.milliseconds` (3000) to connect, `http.read.timeout.milliseconds` (5000) until something arrives.
 //! * **Result**: a status below 400 succeeds; redirects are followed. 400 and above fails the shard. Java ElasticJob only logs it; with
 //!   `elasticjob.http.log.only` set to `true` it is only logged here, too.
@@ -11,15 +12,19 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use reqwest::{Method, StatusCode, Url, header::HeaderValue};
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
 
 use super::{
     failure::Failure,
     handler::Handler,
-    http_client::{self, HttpClient, Timeouts},
+    http_client::{self, HttpClient, Redirects, Timeouts},
+    secrets::{Hidden, Secrets},
     work::{RunSettings, Work},
 };
-use crate::job::{Job, Shard};
+use crate::job::{Job, Shard, keys, mask_value};
 
 const URI: &str = "http.uri";
 const METHOD: &str = "http.method";
@@ -34,15 +39,43 @@ const MAX_TIMEOUT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 /// How many characters of an error's body a failure message includes.
 const MAX_ERROR_BODY: usize = 500;
 
-/// The request of an HTTP job.
+/// Headers that are made from the request itself, or say how it is transferred.
+const RESERVED_HEADERS: [&str; 9] = [
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "expect",
+    "shardingcontext",
+];
+
+/// The request of an HTTP job. References to secrets are as they were written.
 #[derive(Debug, Clone)]
 pub struct Http {
     url: Url,
     method: Method,
     body: Option<String>,
     content_type: Option<HeaderValue>,
+    headers: Vec<(HeaderName, HeaderText)>,
     timeouts: Timeouts,
     log_only: bool,
+}
+
+/// The value of a header as it was written, with its property. It may be a secret, so it is not printed.
+#[derive(Clone)]
+struct HeaderText {
+    key: String,
+    text: String,
+}
+
+/// What is sent: the URL and the headers of [`Http`] with its secrets.
+struct Request {
+    url: Url,
+    headers: HeaderMap,
+    hidden: Hidden,
 }
 
 impl Http {
@@ -82,6 +115,7 @@ impl Http {
             body: prop(DATA).filter(|_| writes).map(ToOwned::to_owned),
             content_type: content_type
                 .map_err(|_| invalid(format_args!("{CONTENT_TYPE} cannot be a header")))?,
+            headers: headers(job)?,
             timeouts: Timeouts {
                 connect: millis(CONNECT_TIMEOUT, 3_000)?,
                 read: millis(READ_TIMEOUT, 5_000)?,
@@ -96,15 +130,45 @@ impl Http {
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    async fn send(&self, http_client: &HttpClient, shard: &Shard) -> Result<(), Failure> {
+    /// What is sent, with the secrets that the job may use.
+    fn request(&self, job: &Job, secrets: &Secrets) -> Result<Request, Failure> {
+        let mut hidden = Hidden::default();
+        // From the text: a URL that was parsed encodes the colon of a reference in its password.
+        let text = job.props.get(URI).unwrap_or_default();
+        let url = hidden.keep(secrets.url(job, URI, text)?);
+        let url: Url = url.parse().map_err(|_| invalid(format_args!("{URI} is not a URL")))?;
+        if url.origin() != self.url.origin() {
+            return Err(invalid(format_args!("{URI}: a secret cannot change the host")));
+        }
+        let origin = url.origin().ascii_serialization();
+        let mut headers = HeaderMap::new();
+        for (name, HeaderText { key, text }) in &self.headers {
+            let value = hidden.keep(secrets.text(job, key, text, &origin)?);
+            let mut value = HeaderValue::from_bytes(value.as_bytes())
+                .map_err(|_| invalid(format_args!("{key}: its value cannot be a header")))?;
+            value.set_sensitive(true);
+            headers.append(name, value);
+        }
+        Ok(Request { url, headers, hidden })
+    }
+
+    async fn send(
+        &self,
+        http_client: &HttpClient,
+        sent: &Request,
+        shard: &Shard,
+    ) -> Result<(), Failure> {
         let context =
             HeaderValue::from_bytes(shard.context().to_json().as_bytes()).map_err(|_| {
                 Failure::new("the sharding context has a character that is not allowed in a header")
                     .permanent()
             })?;
-        let client = http_client.client(&self.url, self.timeouts)?;
+        let redirects =
+            if sent.hidden.is_empty() { Redirects::Allowed } else { Redirects::SameOrigin };
+        let client = http_client.client_following(&self.url, self.timeouts, redirects)?;
         let mut request = client
-            .request(self.method.clone(), self.url.clone())
+            .request(self.method.clone(), sent.url.clone())
+            .headers(sent.headers.clone())
             .header("shardingContext", context);
         if let Some(content_type) = &self.content_type {
             request = request.header(reqwest::header::CONTENT_TYPE, content_type);
@@ -112,9 +176,9 @@ impl Http {
         if let Some(body) = &self.body {
             request = request.body(body.clone());
         }
-        let response = request.send().await.map_err(|error| self.failed(error))?;
+        let response = request.send().await.map_err(|error| self.failed(error, &sent.hidden))?;
         let status = response.status();
-        let answer = http_client::body_text(response).await;
+        let answer = sent.hidden.hide(http_client::body_text(response).await);
         self.check_response(shard, status, &answer)
     }
 
@@ -142,13 +206,39 @@ impl Http {
         Err(Failure::new(message))
     }
 
-    fn failed(&self, error: reqwest::Error) -> Failure {
+    fn failed(&self, error: reqwest::Error, hidden: &Hidden) -> Failure {
         let timed_out = if error.is_timeout() { " in time" } else { "" };
         let (method, url) = (&self.method, http_client::redacted(&self.url));
         Failure::new(format_args!(
             "{method} {url} was not answered{timed_out}: {}",
-            http_client::error_text(error)
+            hidden.hide(http_client::error_text(error))
         ))
+    }
+}
+
+/// The headers of `elasticjob.http.header.NAME`.
+fn headers(job: &Job) -> Result<Vec<(HeaderName, HeaderText)>, Failure> {
+    let of_headers = job.props.iter().filter_map(|(key, text)| {
+        let name = key.strip_prefix(keys::HTTP_HEADER)?;
+        (!text.is_empty()).then_some((key, name, text))
+    });
+    let header = |(key, name, text): (&str, &str, &str)| {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
+        let parsed = parsed.filter(|name| !RESERVED_HEADERS.contains(&name.as_str()));
+        let name = parsed.ok_or_else(|| {
+            invalid(format_args!("{key:?}: this header cannot be set; a type is http.content.type"))
+        })?;
+        if text.chars().any(char::is_control) {
+            return Err(invalid(format_args!("{key}: its value cannot be a header")));
+        }
+        Ok((name, HeaderText { key: key.to_owned(), text: text.to_owned() }))
+    };
+    of_headers.map(header).collect()
+}
+
+impl std::fmt::Debug for HeaderText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&mask_value(&self.key, &self.text))
     }
 }
 
@@ -169,12 +259,15 @@ impl HttpWork {
 
 impl Work for HttpWork {
     fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
-        Ok(Arc::new(HttpHandler { http: Http::of(setting.job)?, http_client: Arc::clone(&self.0) }))
+        let http = Http::of(setting.job)?;
+        let request = http.request(setting.job, &setting.secrets)?;
+        Ok(Arc::new(HttpHandler { http, request, http_client: Arc::clone(&self.0) }))
     }
 }
 
 struct HttpHandler {
     http: Http,
+    request: Request,
     http_client: Arc<HttpClient>,
 }
 
@@ -182,7 +275,7 @@ struct HttpHandler {
 impl Handler for HttpHandler {
     async fn run(&self, shard: Shard) -> Result<(), Failure> {
         tokio::select! {
-            result = self.http.send(&self.http_client, &shard) => result,
+            result = self.http.send(&self.http_client, &self.request, &shard) => result,
             // Dropping the request closes its connection; whether the server continues is up to the server.
             reason = shard.cancel().cancelled() => Err(Failure::new(format_args!("given up: {reason}"))),
         }
@@ -201,13 +294,14 @@ mod golden {
         let stored = golden_input!("job-http.yaml");
         let job = Job::read(&"settle".parse().unwrap(), stored.as_bytes()).unwrap();
 
-        let Http { url, method, body, content_type, timeouts, log_only } = Http::of(&job).unwrap();
+        let Http { url, method, body, content_type, headers, timeouts, log_only } =
+            Http::of(&job).unwrap();
 
         assert_eq!((url.as_str(), method), ("https://shop.example.com/settle", Method::POST));
         assert_eq!(body.as_deref(), Some(r#"{"orders":"all"}"#));
         assert_eq!(content_type.unwrap(), "application/json");
         let Timeouts { connect, read } = timeouts;
         assert_eq!((connect.as_millis(), read.as_millis()), (1500, 2500));
-        assert!(log_only);
+        assert!(log_only && headers.is_empty());
     }
 }

@@ -15,7 +15,7 @@ use rustls::{
 };
 
 use super::failure::Failure;
-use crate::problem::with_causes;
+use crate::{job::mask_text, problem::with_causes};
 
 /// The JDK's limit.
 const MAX_REDIRECTS: usize = 20;
@@ -37,8 +37,17 @@ pub struct HttpClient {
     roots: Vec<CertificateDer<'static>>,
     allow_only: Option<Arc<[String]>>,
     no_proxy: bool,
-    // By timeouts, because reqwest sets those for a client and not for a request. The most recently used is the first.
-    clients: Mutex<VecDeque<(Timeouts, Client)>>,
+    // reqwest sets timeouts and redirects for a client and not for a request. The most recently used is the first.
+    clients: Mutex<VecDeque<((Timeouts, Redirects), Client)>>,
+}
+
+/// Which redirects are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Redirects {
+    /// Those to allowed hosts.
+    Allowed,
+    /// Those to the same scheme, host and port: reqwest keeps most headers when it follows a redirect, and some of them are secrets.
+    SameOrigin,
 }
 
 /// Limits for connecting and for waiting until something arrives.
@@ -81,6 +90,16 @@ impl HttpClient {
 
     /// A client with these timeouts; fails if it may not connect to this URL.
     pub(super) fn client(&self, url: &Url, timeouts: Timeouts) -> Result<Client, Failure> {
+        self.client_following(url, timeouts, Redirects::Allowed)
+    }
+
+    /// The same with a choice of redirects.
+    pub(super) fn client_following(
+        &self,
+        url: &Url,
+        timeouts: Timeouts,
+        redirects: Redirects,
+    ) -> Result<Client, Failure> {
         if !is_allowed(self.allow_only.as_deref(), url) {
             return Err(Failure::new(format_args!(
                 "{} is not among the allowed hosts",
@@ -89,21 +108,24 @@ impl HttpClient {
             .permanent());
         }
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = clients.iter().position(|(known, _)| *known == timeouts);
+        let key = (timeouts, redirects);
+        let known = clients.iter().position(|(known, _)| *known == key);
         let client = match known.and_then(|index| clients.remove(index)) {
             Some((_, client)) => client,
-            None => self.build(timeouts)?,
+            None => self.build(timeouts, redirects)?,
         };
         clients.truncate(MAX_CLIENTS - 1);
-        clients.push_front((timeouts, client.clone()));
+        clients.push_front((key, client.clone()));
         Ok(client)
     }
 
-    fn build(&self, timeouts: Timeouts) -> Result<Client, Failure> {
+    fn build(&self, timeouts: Timeouts, redirects: Redirects) -> Result<Client, Failure> {
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls()?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirects(self.allow_only.clone()))
+            .redirect(redirect_policy(self.allow_only.clone(), redirects))
+            // It would tell the target of a redirect the URL, with its query.
+            .referer(false)
             .connect_timeout(timeouts.connect)
             .read_timeout(timeouts.read)
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST);
@@ -126,10 +148,15 @@ impl HttpClient {
     }
 }
 
-fn redirects(allow_only: Option<Arc<[String]>>) -> redirect::Policy {
+fn redirect_policy(allow_only: Option<Arc<[String]>>, redirects: Redirects) -> redirect::Policy {
     redirect::Policy::custom(move |attempt| {
         if attempt.previous().len() > MAX_REDIRECTS {
             attempt.error("too many redirects")
+        } else if redirects == Redirects::SameOrigin
+            && attempt.previous().first().is_none_or(|sent| sent.origin() != attempt.url().origin())
+        {
+            let origin = attempt.url().origin().ascii_serialization();
+            attempt.error(format!("redirected to {origin}, and the request has secrets"))
         } else if is_allowed(allow_only.as_deref(), attempt.url()) {
             attempt.follow()
         } else {
@@ -149,14 +176,14 @@ fn is_allowed(allow_only: Option<&[String]>, url: &Url) -> bool {
     allowed.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
 }
 
-/// A URL for messages: without user, password and query, which often holds a key.
+/// A URL for messages: without user, password and query, which often holds a key, and with tokens in its path masked.
 pub(super) fn redacted(url: &Url) -> String {
     let mut redacted = url.clone();
     redacted.set_query(None);
     redacted.set_fragment(None);
     let _ = redacted.set_username("");
     let _ = redacted.set_password(None);
-    redacted.into()
+    mask_text(redacted.as_str()).into_owned()
 }
 
 /// An error without its URL, which may hold secrets. If the request failed, only the cause is shown.
@@ -212,6 +239,8 @@ mod tests {
         let url = url("https://user:hunter2@example.org:8443/send?key=hunter2#hunter2");
 
         assert_eq!(redacted(&url), "https://example.org:8443/send");
+        let hook = self::url("https://open.example/hook/hunter2");
+        assert_eq!(redacted(&hook), "https://open.example/hook/***");
     }
 
     #[test]

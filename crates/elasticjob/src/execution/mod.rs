@@ -35,6 +35,7 @@ mod once_listener;
 mod output;
 mod runner;
 mod script;
+mod secrets;
 #[cfg(feature = "http")]
 mod http_client;
 mod work;
@@ -52,6 +53,7 @@ pub use self::{
     once_listener::OnceListener,
     output::{Output, Stream},
     script::{Script, Supervisor, supervise_if_requested},
+    secrets::{SecretUse, Secrets},
     work::{IntoWork, kind},
 };
 pub use crate::{

@@ -11,6 +11,7 @@ use super::{
     handler::{Function, Handler, Simple, SimpleJob},
     lease::Lease,
     output::Output,
+    secrets::Secrets,
 };
 use crate::job::{Job, Shard};
 
@@ -30,12 +31,20 @@ pub struct RunSettings<'a> {
     pub output: Arc<dyn Output>,
     /// How long work outside this process may continue.
     pub lease: Lease,
+    /// The secrets that the job may refer to.
+    pub secrets: Secrets,
 }
 
 impl<'a> RunSettings<'a> {
-    /// Settings without resharding, output recording and lease.
+    /// Settings without resharding, output recording, lease and secrets.
     pub fn of(job: &'a Job) -> Self {
-        Self { job, resharding: Arc::new(|| false), output: Arc::new(()), lease: Lease::none() }
+        Self {
+            job,
+            resharding: Arc::new(|| false),
+            output: Arc::new(()),
+            lease: Lease::none(),
+            secrets: Secrets::default(),
+        }
     }
 }
 

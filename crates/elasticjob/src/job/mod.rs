@@ -25,6 +25,7 @@ mod instance;
 #[expect(clippy::module_inception, reason = "the module's central type")]
 mod job;
 mod legacy;
+mod mask;
 mod name;
 mod outcome;
 mod plugins;
@@ -32,6 +33,7 @@ mod policy;
 mod precedence;
 mod properties;
 mod props;
+mod secret_ref;
 mod shard_selection;
 mod shards;
 mod wire;
@@ -47,6 +49,7 @@ pub use self::{
     instance::{Instance, InstanceId, server_of},
     job::{Job, KeySpelling},
     legacy::{LegacyJob, LegacyKind},
+    mask::{MASK, mask_text, mask_value, restore_masked},
     name::JobName,
     outcome::Outcome,
     plugins::{Strategy, ThreadPool, TypeName},
@@ -57,6 +60,7 @@ pub use self::{
     precedence::{ConfigDecision, Conflict, Difference, Handler, drift, replacing, resolve_config},
     properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
+    secret_ref::SecretRef,
     shard_selection::{ShardItems, ShardSelection},
     shards::{ExpectedShards, ItemParameters, ShardCount, ShardLimit},
 };

@@ -7,10 +7,10 @@ use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use super::{
     job::{EmptyValues, Job, KeySpelling},
+    mask::mask_value,
     name::JobName,
     policy::Overwrite,
     properties::PropertyKind,
-    props::redact,
     wire::entries,
     yaml::Kind,
 };
@@ -138,8 +138,8 @@ pub fn drift(local: &Job, stored: &Job) -> Vec<Difference> {
         })
         .filter(|difference| difference.local != difference.stored)
         .map(|difference| Difference {
-            local: difference.local.map(|text| redact(&difference.key, &text).to_owned()),
-            stored: difference.stored.map(|text| redact(&difference.key, &text).to_owned()),
+            local: difference.local.map(|text| mask_value(&difference.key, &text).into_owned()),
+            stored: difference.stored.map(|text| mask_value(&difference.key, &text).into_owned()),
             key: difference.key,
         })
         .collect()

@@ -9,6 +9,7 @@ use super::{
     bounds::{Bound, MAX_ATTEMPTS, MAX_ENTRIES, MAX_NAME, MAX_TEXT},
     duration,
     error::InvalidValue,
+    mask::mask_value,
     plugins::{Strategy, TypeName},
     policy::{Backoff, CatchUp, LeaseLoss, Retry},
 };
@@ -38,6 +39,9 @@ pub mod keys {
     pub const SCRIPT_SHELL: &str = "elasticjob.script.shell";
     /// Whether an error response to an HTTP job is only logged, as Java does, instead of failing the shard: `true`, `false`.
     pub const HTTP_LOG_ONLY: &str = "elasticjob.http.log.only";
+
+    /// Beginning of the keys of an HTTP job's headers, which end with the name of the header: `elasticjob.http.header.Authorization`.
+    pub const HTTP_HEADER: &str = "elasticjob.http.header.";
 
     /// URL of a `WEBHOOK` alert.
     pub const WEBHOOK_URL: &str = "elasticjob.webhook.url";
@@ -237,6 +241,7 @@ impl Props {
         self.iter()
             .map(|(key, _)| key)
             .filter(|key| key.starts_with(keys::PREFIX) && !keys::ALL.contains(key))
+            .filter(|key| !key.starts_with(keys::HTTP_HEADER))
     }
 }
 
@@ -251,15 +256,10 @@ impl Eq for Props {}
 
 impl fmt::Debug for Props {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(key, value)| (key, redact(key, value)))).finish()
+        f.debug_map()
+            .entries(self.iter().map(|(key, value)| (key, mask_value(key, value))))
+            .finish()
     }
-}
-
-/// A property's value for display: `***` for secrets and for URLs that contain a token.
-pub(super) fn redact<'a>(key: &str, value: &'a str) -> &'a str {
-    let key = key.to_ascii_lowercase();
-    let secret = ["password", "secret", "token", "webhook", "credential", "authorization"];
-    if !value.is_empty() && secret.iter().any(|word| key.contains(word)) { "***" } else { value }
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use super::{
     error::{InvalidValue, UnreadableDocument},
     foreign_config::ForeignConfig,
     job::{Job, KeySpelling},
+    mask::{mask_text, mask_value},
     name::JobName,
     plugins::TypeName,
     properties::{Access, Missing, Property, PropertyKind},
-    props::{Props, redact},
+    props::Props,
     shards::{ShardCount, ShardLimit},
     yaml::{BOOL, INT, Kind, Node, emit, java_to_string, load, parse_bool, parse_int},
 };
@@ -41,8 +42,8 @@ impl Job {
         emit(&Node::mapping(entries.collect()))
     }
 
-    /// The configuration as JSON, for display: properties that look like secrets are `***`, and configuration of other programs is reduced
-    /// to its tags, because it may contain passwords.
+    /// The configuration as JSON, for display: what looks like a secret is [masked](super::mask_value), and configuration of other programs is
+    /// reduced to its tags, because it may contain passwords.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -57,8 +58,12 @@ impl Job {
             let value = match property.kind() {
                 PropertyKind::Foreign => self.foreign_config.tags().into(),
                 PropertyKind::Map => {
-                    self.props.iter().map(|(key, value)| (key, redact(key, value))).collect()
+                    self.props.iter().map(|(key, value)| (key, mask_value(key, value))).collect()
                 }
+                PropertyKind::Text => match node.kind {
+                    Kind::Scalar(text) => mask_value(key, &text).into(),
+                    _ => Value::Null,
+                },
                 _ => to_json_value(node),
             };
             (key.to_owned(), value)
@@ -286,6 +291,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&self, problem: impl Into<String>) -> UnreadableDocument {
+        // It may quote a value, and is shown to everyone who may see the job.
+        let problem = mask_text(&problem.into()).into_owned();
         UnreadableDocument::new(self.job, "config", problem).at(
             Some(self.line).filter(|line| *line > 0),
             Some(self.key.as_str()).filter(|key| !key.is_empty()),

@@ -15,7 +15,8 @@ use crate::{
         sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{
-        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Supervisor,
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Secrets,
+        Supervisor,
     },
     history::Recorder,
     job::{Job, ShardLimit},
@@ -246,6 +247,13 @@ impl Node {
         self
     }
 
+    /// Sets the secrets that HTTP jobs and alerts may refer to, as `secret:NAME`.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.alert_channels.secrets = secrets;
+        self
+    }
+
     /// Wraps the registry of this node, to measure or observe its requests.
     ///
     /// ```
@@ -335,6 +343,7 @@ impl Node {
         let registry = (self.wrap_registry)(registry);
         let registry = Arc::new(ClockedRegistry { registry, clock: Arc::clone(&schedule_clock) });
         let timer = Timer::new(Arc::clone(&clock));
+        let secrets = self.alert_channels.secrets.clone();
         let mut alert_tasks = Tasks::new();
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
@@ -363,6 +372,7 @@ impl Node {
             output: history.output(self.output),
             history,
             supervision: Supervision::new(self.supervisor),
+            secrets,
             flaws: self.flaws,
             shard_limit: self.shard_limit,
             stop: CancelToken::new(),

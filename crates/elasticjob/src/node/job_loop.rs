@@ -44,7 +44,8 @@ use crate::{
         trigger::TriggerRequest,
     },
     execution::{
-        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Work,
+        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Secrets,
+        Work,
     },
     history::MissedReason,
     job::{
@@ -86,6 +87,7 @@ pub(super) struct NodeContext {
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
     pub(super) supervision: Supervision,
+    pub(super) secrets: Secrets,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
     pub(super) shard_limit: ShardLimit,
@@ -597,6 +599,7 @@ impl JobLoop {
             once: self.once.clone(),
             alerts: self.node.alerts.clone(),
             output: Arc::clone(&self.node.output),
+            secrets: self.node.secrets.clone(),
             history: self.node.history.clone(),
             schedule: job.schedule(&self.node.zone),
             reported: reported.clone(),

@@ -21,7 +21,7 @@ use crate::{
     },
     execution::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
-        RunSettings, Runner, ShardResult, Work,
+        RunSettings, Runner, Secrets, ShardResult, Work,
     },
     history::MissedReason,
     job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, ShardSelection, TaskId},
@@ -49,6 +49,7 @@ pub(super) struct RunContext {
     pub(super) once: OnceBarrier,
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
+    pub(super) secrets: Secrets,
     pub(super) history: HistoryTap,
     /// The schedule of the job, if it has one.
     pub(super) schedule: Option<Schedule>,
@@ -331,6 +332,7 @@ impl RunContext {
             resharding: Arc::new(move || claims.is_resharding()),
             output: Arc::clone(&self.output),
             lease: self.lease(session),
+            secrets: self.secrets.clone(),
         }
     }
 

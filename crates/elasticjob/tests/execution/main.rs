@@ -19,6 +19,8 @@ mod log;
 mod mail;
 #[cfg(feature = "email")]
 mod mail_server;
+#[cfg(all(feature = "http", feature = "email"))]
+mod secrets;
 #[cfg(feature = "http")]
 mod webhooks;
 

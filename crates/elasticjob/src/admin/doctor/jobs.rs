@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    admin::{Admin, AdminError, JobSummary, Severity, Topic},
-    job::JobName,
+    admin::{Admin, AdminError, JobDetails, JobSummary, Language, Severity, Topic},
+    job::{JobName, SecretRef},
 };
 
 use super::{Check, Finding};
@@ -62,6 +62,12 @@ pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding
             findings.push(Finding::problem(Check::Job, about, message, hint.unwrap_or_default()));
         }
     }
+    match admin.job(&name).await {
+        Ok(details) => findings.extend(literal_secrets(&details)),
+        // Removed meanwhile.
+        Err(AdminError::NotFound { .. }) => {}
+        Err(error) => return Err(error),
+    }
     if job.cron.is_some() && job.next_fire.is_none() {
         let message = "its schedule is over: it has no next fire";
         findings.push(Finding::problem(
@@ -72,4 +78,22 @@ pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding
         ));
     }
     Ok(findings)
+}
+
+/// Java knows no references to secrets: an instance of it would send the text `secret:NAME` itself.
+fn literal_secrets(details: &JobDetails) -> Option<Finding> {
+    let job = details.configuration.job.as_ref()?;
+    let instances = &details.instances;
+    let is_java = instances.iter().any(|instance| instance.language == Language::Java);
+    let keys = job.props.iter().filter(|(_, value)| SecretRef::find_all(value).next().is_some());
+    let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+    if keys.is_empty() || !is_java {
+        return None;
+    }
+    let message = format!(
+        "it has Java instances, which do not resolve references to secrets but use the text itself: {}",
+        keys.join(", ")
+    );
+    let hint = "let only Rust instances run the job, or store the value instead of the reference";
+    Some(Finding::problem(Check::Job, Some(job.name.as_str()), message, hint))
 }

@@ -13,7 +13,7 @@ use super::notice::Notice;
 #[cfg(feature = "http")]
 use crate::execution::HttpClient;
 use crate::{
-    execution::{BoxError, Failure},
+    execution::{BoxError, Failure, Secrets, secrets::Hidden},
     job::{Alert, Job, TypeName},
     problem::with_causes,
     runtime::Tasks,
@@ -41,6 +41,8 @@ pub struct AlertChannels {
     pub http_client: Arc<HttpClient>,
     /// Root certificates (PEM) trusted for mail servers, in addition to those of the system.
     pub mail_roots: Vec<u8>,
+    /// The secrets that alerts may refer to.
+    pub secrets: Secrets,
     /// Channels that the program provides, by the alert type that selects them.
     pub named: HashMap<String, Arc<dyn AlertChannel>>,
 }
@@ -90,8 +92,16 @@ impl Alerts {
         if alert == Alert::Throw {
             return Routing::Throw(Failure::new(notice.message));
         }
-        if let Some(channel) = self.channel(alert) {
-            self.enqueue(channel, notice);
+        // The file of a secret is small and local: reading it does not delay the caller.
+        let alert = match self.channels.secrets.alert(job, alert) {
+            Ok(alert) => alert,
+            Err(error) => {
+                tracing::error!(job = %job.name, %error, "alert not sent");
+                return Routing::Continue;
+            }
+        };
+        if let Some(channel) = self.channel(alert.value) {
+            self.enqueue(HidingChannel::around(channel, alert.hidden), notice);
         }
         Routing::Continue
     }
@@ -142,6 +152,26 @@ impl Alerts {
     #[expect(clippy::unused_self, reason = "the other half uses it")]
     fn webhook(&self, _: Alert) -> Arc<dyn AlertChannel> {
         Arc::new(Unavailable("this program was built without the feature `http`".to_owned()))
+    }
+}
+
+/// Keeps secrets out of the errors of a channel.
+struct HidingChannel {
+    channel: Arc<dyn AlertChannel>,
+    hidden: Hidden,
+}
+
+impl HidingChannel {
+    fn around(channel: Arc<dyn AlertChannel>, hidden: Hidden) -> Arc<dyn AlertChannel> {
+        if hidden.is_empty() { channel } else { Arc::new(Self { channel, hidden }) }
+    }
+}
+
+#[async_trait]
+impl AlertChannel for HidingChannel {
+    async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
+        let delivered = self.channel.deliver(notice).await;
+        delivered.map_err(|error| self.hidden.hide(with_causes(&*error)).into())
     }
 }
 

@@ -48,7 +48,7 @@ use super::{
 };
 use crate::problem::Problem;
 use crate::{
-    job::{Job, Shard},
+    job::{Job, Shard, mask_text},
     runtime::CancelReason,
 };
 
@@ -82,7 +82,8 @@ impl Script {
             return Ok(Self { program: "sh".to_owned(), arguments });
         }
         let CommandLine { program, arguments } = CommandLine::parse(line).map_err(|problem| {
-            Failure::new(format_args!("{COMMAND_LINE} {line:?}: {problem}")).permanent()
+            Failure::new(format_args!("{COMMAND_LINE} {:?}: {problem}", mask_text(line)))
+                .permanent()
         })?;
         Ok(Self { program, arguments })
     }

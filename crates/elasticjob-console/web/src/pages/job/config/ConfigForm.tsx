@@ -64,7 +64,8 @@ export function ConfigForm({
         `${jobPath(registry, job)}/config/plan${queryString({ handler })}`,
         planned,
       ),
-    enabled: job !== "",
+    // The plan compares with stored secrets, so only users who may save it may ask for it.
+    enabled: job !== "" && isAllowed,
     retry: false,
     gcTime: 10_000,
     placeholderData: keepPreviousData,
