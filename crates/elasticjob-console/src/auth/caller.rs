@@ -1,6 +1,6 @@
 //! The authenticated caller of a request, and the registry it is authorized for.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -42,7 +42,7 @@ pub(crate) const ACCESS_TOKEN: &str = "access-token";
 pub(crate) struct Caller {
     pub(crate) username: String,
     pub(crate) via: AuthMethod,
-    pub(crate) address: Option<String>,
+    pub(crate) address: Option<IpAddr>,
     roles: Roles,
     /// Records that an audit entry was written for this request.
     request_audit: RequestAudit,
@@ -97,7 +97,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         let roles =
             roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
         let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
-        let caller = Caller { username, via, address: address.clone(), roles, request_audit };
+        let caller = Caller { username, via, address, roles, request_audit };
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };
@@ -120,7 +120,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
             let now = app.clock.monotonic();
             if !app.accounts.is_cached(username, password, now) {
-                app.check_password(username, password, address.as_deref()).await?;
+                app.check_password(username, password, address).await?;
                 app.accounts.cache_password(username, password, now);
             }
             return caller(username.to_owned(), AuthMethod::Basic, None);
@@ -186,9 +186,9 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
 }
 
 /// The client's address, as reported by trusted proxies.
-pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<String> {
+pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<IpAddr> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
-    Some(app.proxies.client_address(peer.ip(), &parts.headers).to_string())
+    Some(app.proxies.client_address(peer.ip(), &parts.headers))
 }
 
 impl Caller {
@@ -231,7 +231,7 @@ impl Caller {
 
     fn author(&self) -> Author {
         let (username, via) = (self.username.clone(), self.via.audit_name());
-        Author { username, via, address: self.address.clone() }
+        Author { username, via, address: self.address.map(|address| address.to_string()) }
     }
 
     /// Audits a change of the console itself.

@@ -2,7 +2,7 @@
 //!
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; stored in a file.
 //! * [`sessions`] — logged-in users; kept in memory, so a restart logs everyone out.
-//! * [`throttle`] — limits password attempts; [`proxies`] — trusted proxies and the client address.
+//! * [`password`] — checks a password; [`throttle`] — limits attempts; [`proxies`] — trusted proxies and the client address.
 //! * [`oidc`] — login through an OpenID Connect provider.
 //! * [`caller`] — the authenticated caller, by cookie, API token, access token or password. Roles are looked up for every request, so that a
 //!   revoked role is lost at once.
@@ -14,6 +14,7 @@ pub(crate) mod accounts;
 pub(crate) mod caller;
 pub(crate) mod oidc;
 pub(crate) mod proxies;
+mod password;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;

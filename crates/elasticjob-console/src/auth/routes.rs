@@ -98,8 +98,9 @@ async fn login(
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
     let address = client_address(&parts, &app);
-    app.check_password(&username, &password, address.as_deref()).await?;
-    app.audit.add(Entry::login(app.clock.now(), &username, "login", address));
+    app.check_password(&username, &password, address).await?;
+    let shown_address = address.map(|address| address.to_string());
+    app.audit.add(Entry::login(app.clock.now(), &username, "login", shown_address));
     let (session, secret) = app.sessions.create(&username, true, None, app.clock.monotonic())?;
     let roles = app.accounts.roles(&username).unwrap_or_default();
     let info = session_info(username, roles, Some(session.csrf), &app);
@@ -161,8 +162,7 @@ async fn change_password(
         .with_hint("log in"));
     };
     require_account(&app, &caller)?;
-    let right =
-        app.check_password(&caller.username, &change.old_password, caller.address.as_deref()).await;
+    let right = app.check_password(&caller.username, &change.old_password, caller.address).await;
     right.map_err(|problem| match problem.code {
         Code::NotAuthenticated => Problem::invalid("oldPassword", "wrong password"),
         _ => problem,

@@ -4,23 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
-use super::{
-    detached_changes::DetachedChanges,
-    problem::{Code, Problem},
-    stores::Stores,
-};
+use super::{detached_changes::DetachedChanges, stores::Stores};
 use crate::{
-    audit::{
-        refusals::RefusalLimiter,
-        trail::{AuditTrail, Entry},
-    },
+    audit::{refusals::RefusalLimiter, trail::AuditTrail},
     auth::{
-        accounts::Accounts,
-        oidc::Oidc,
-        proxies::TrustedProxies,
-        routes::whole_seconds,
-        sessions::Sessions,
-        throttle::{TRIES_PER_ADDRESS, TRIES_PER_NAME, Throttle},
+        accounts::Accounts, oidc::Oidc, proxies::TrustedProxies, sessions::Sessions,
+        throttle::Throttle,
     },
     history::stores::HistoryConnections,
     jobs::trigger::IdempotencyKeys,
@@ -82,39 +71,6 @@ impl AppState {
             selected_registries: crate::legacy::SelectedRegistries::default(),
             is_https,
         }))
-    }
-
-    /// Checks a password, subject to the throttle.
-    pub(crate) async fn check_password(
-        &self,
-        username: &str,
-        password: &str,
-        address: Option<&str>,
-    ) -> Result<(), Problem> {
-        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that
-        // one client cannot try many names; since many users may share an address, that limit is higher.
-        let address = address.unwrap_or_default();
-        let keys = [
-            (format!("{username}\n{address}"), TRIES_PER_NAME),
-            (format!("\n{address}"), TRIES_PER_ADDRESS),
-        ];
-        if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
-            let wait = whole_seconds(wait);
-            let text = "too many wrong passwords";
-            return Err(Problem::new(Code::TooManyRequests, text)
-                .with_hint(format!("wait {wait} s"))
-                .with_retry_after(wait));
-        }
-        if self.accounts.verify_password(username, password).await? {
-            self.throttle.reset(&keys);
-            return Ok(());
-        }
-        let shown_name: String = username.chars().take(64).collect();
-        let from = Some(address.to_owned());
-        let mut entry = Entry::login(self.clock.now(), &shown_name, "login", from);
-        entry.problem = Some("wrong name or password".to_owned());
-        self.audit.add(entry);
-        Err(Problem::new(Code::NotAuthenticated, "wrong username or password"))
     }
 }
 

@@ -131,7 +131,7 @@ async fn end_oidc(
     let Some(login) = logins.take(secret, state, app.clock.monotonic()) else {
         return redirect_with_failure("/", LoginFailure::Stale);
     };
-    let address = client_address(&parts, &app);
+    let address = client_address(&parts, &app).map(|address| address.to_string());
     if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
         audit_login(&app, "oidc:", address, Err("the response is from another provider"));
         return redirect_with_failure(&login.return_to, LoginFailure::Other);
