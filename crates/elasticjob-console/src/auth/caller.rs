@@ -30,8 +30,11 @@ use crate::{
 };
 use elasticjob::admin::mirror::Mirror;
 
-/// Name of the session cookie.
+/// Name of the session cookie of a console that is reached by plain HTTP.
 pub(crate) const COOKIE: &str = "elasticjob_session";
+/// Prefix of cookies of a console that is reached by HTTPS. A browser accepts such a cookie only from this very host and by HTTPS, so that no
+/// other host of the same domain can plant one.
+const HOST_PREFIX: &str = "__Host-";
 /// Header with the CSRF token that a change by cookie must carry.
 pub(crate) const CSRF: &str = "x-csrf-token";
 /// Header with the session secret of legacy clients.
@@ -127,7 +130,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         }
         return Err(not_authenticated());
     }
-    if let Some(secret) = cookie(headers, COOKIE) {
+    if let Some(secret) = cookie(headers, &cookie_name(COOKIE, app)) {
         let session = app.sessions.find(secret, true, app.clock.monotonic());
         let session = session.ok_or_else(not_authenticated)?;
         return caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles);
@@ -209,6 +212,11 @@ impl Caller {
             _ => Err(forbidden(role, "the console")),
         }
     }
+
+/// The name of a cookie of this console.
+pub(crate) fn cookie_name(name: &str, app: &AppState) -> String {
+    if app.is_https { format!("{HOST_PREFIX}{name}") } else { name.to_owned() }
+}
 
     /// The connection of a registry in which the caller has at least this role.
     pub(crate) fn authorize(

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     accounts::{Role, Roles},
-    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address},
+    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address, cookie_name},
 };
 use crate::{
     audit::trail::Entry,
@@ -109,9 +109,10 @@ async fn login(
 
 /// The session cookie; an empty secret deletes it.
 pub(super) fn session_cookie(secret: &str, app: &AppState) -> Result<HeaderMap, Problem> {
+    let name = cookie_name(COOKIE, app);
     let secure = if app.is_https { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
-    let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
+    let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
     let cookie = HeaderValue::try_from(cookie)
         .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))?;
     Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
