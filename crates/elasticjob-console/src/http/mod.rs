@@ -1,6 +1,7 @@
 //! From socket to handler and back.
 //!
-//! * [`console`] — settings and startup; [`stores`] — what the console stores; [`server`] — connections; [`tls`] — HTTPS.
+//! * [`console`] — settings and startup; [`stores`] — what the console stores; [`folder_lock`] — one console per data folder.
+//! * [`server`] — connections; [`tls`] — HTTPS.
 //! * [`router`] — the complete router; [`state`] — state shared by all requests.
 //! * [`guard`] — host check and security headers; [`lifecycle`] — timeout and audit of refusals; [`detached_changes`] — changes outlive their client.
 //! * [`problem`] — RFC 9457 problem details; [`extract`] — extractors for bodies, queries and path parameters; [`paging`] — shared by all lists.
@@ -11,6 +12,7 @@
 pub(crate) mod console;
 pub(crate) mod detached_changes;
 pub(crate) mod extract;
+mod folder_lock;
 pub(crate) mod guard;
 pub(crate) mod handler;
 pub(crate) mod health;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
-use super::{detached_changes::DetachedChanges, stores::Stores};
+use super::{detached_changes::DetachedChanges, folder_lock::FolderLock, stores::Stores};
 use crate::{
     audit::{refusals::RefusalLimiter, trail::AuditTrail},
     auth::{
@@ -43,6 +43,8 @@ pub(crate) struct AppStateInner {
     pub(crate) selected_registries: crate::legacy::SelectedRegistries,
     /// Browsers reach the console by HTTPS.
     pub(crate) is_https: bool,
+    /// Held as long as a request may write to the data folder.
+    _folder_lock: Option<FolderLock>,
 }
 
 impl AppState {
@@ -54,7 +56,7 @@ impl AppState {
         session_idle: Duration,
         is_https: bool,
     ) -> Self {
-        let Stores { registries, histories, accounts, audit } = stores;
+        let Stores { registries, histories, accounts, audit, folder_lock } = stores;
         Self(Arc::new(AppStateInner {
             clock,
             registries,
@@ -70,6 +72,7 @@ impl AppState {
             idempotency_keys: IdempotencyKeys::default(),
             selected_registries: crate::legacy::SelectedRegistries::default(),
             is_https,
+            _folder_lock: folder_lock,
         }))
     }
 }
