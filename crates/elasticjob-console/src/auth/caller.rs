@@ -140,18 +140,43 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
 
 /// Rejects changes that a browser sends on behalf of another site, however they are authenticated.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
-    let refused = || Problem::new(Code::Csrf, "the request comes from another site");
     if matches!(header_text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
-        return Err(refused());
+        return Err(from_another_site());
     }
-    if let Some(origin) = header_text(headers, header::ORIGIN.as_str()) {
-        let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
-        let from = origin.split_once("://").map_or(origin, |(_, from)| from);
-        if !from.eq_ignore_ascii_case(host) {
-            return Err(refused());
+    match header_text(headers, header::ORIGIN.as_str()) {
+        Some(origin) if !is_own(origin, headers) => Err(from_another_site()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an origin or URL is of the host that the request is sent to.
+fn is_own(url: &str, headers: &HeaderMap) -> bool {
+    let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|from| from.eq_ignore_ascii_case(host))
+}
+
+fn from_another_site() -> Problem {
+    Problem::new(Code::Csrf, "the request comes from another site")
+        .with_hint("use the console's own pages, or a program that is not a browser")
+}
+
+/// For a GET that changes something: rejects one that a browser sends on behalf of another site. Browsers omit `Sec-Fetch-Site` where the
+/// console is reached by plain HTTP, and `Origin` for a GET, so the referrer counts as well.
+pub(crate) struct OwnSite;
+
+impl<S: Send + Sync> FromRequestParts<S> for OwnSite {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let headers = &parts.headers;
+        check_origin(headers)?;
+        if header_text(headers, header::REFERER.as_str()).is_some_and(|from| !is_own(from, headers))
+        {
+            return Err(from_another_site());
         }
+        Ok(Self)
     }
-    Ok(())
 }
 
 fn check_csrf(
@@ -188,6 +213,11 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
+/// The name of a cookie of this console.
+pub(crate) fn cookie_name(name: &str, app: &AppState) -> String {
+    if app.is_https { format!("{HOST_PREFIX}{name}") } else { name.to_owned() }
+}
+
 /// The client's address, as reported by trusted proxies.
 pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<IpAddr> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
@@ -213,10 +243,15 @@ impl Caller {
         }
     }
 
-/// The name of a cookie of this console.
-pub(crate) fn cookie_name(name: &str, app: &AppState) -> String {
-    if app.is_https { format!("{HOST_PREFIX}{name}") } else { name.to_owned() }
-}
+    /// Requires a session or a password: accounts, tokens and sessions are not changed by API token. What a token creates would outlive it, and a
+    /// token that was leaked could replace itself before it is removed.
+    pub(crate) fn require_in_person(&self) -> Result<(), Problem> {
+        if matches!(self.via, AuthMethod::Token(_)) {
+            let text = "an API token cannot change accounts, tokens and sessions";
+            return Err(Problem::new(Code::Forbidden, text).with_hint("log in"));
+        }
+        Ok(())
+    }
 
     /// The connection of a registry in which the caller has at least this role.
     pub(crate) fn authorize(

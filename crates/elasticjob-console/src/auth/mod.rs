@@ -9,12 +9,13 @@
 //! * [`routes`] — login, logout, accounts, tokens.
 //!
 //! Cookies are for browsers only: a change by cookie needs the session's CSRF token in a header, which another site can neither read nor send.
+//! Tokens are for programs only: they change no accounts, tokens and sessions.
 
 pub(crate) mod accounts;
 pub(crate) mod caller;
 pub(crate) mod oidc;
-pub(crate) mod proxies;
 mod password;
+pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;
