@@ -80,19 +80,30 @@ impl Request {
     pub(crate) fn receive(&self, mut stream: TcpStream) -> Response {
         let mut bytes = Vec::new();
         let result = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8_lossy(&bytes);
+        assert!(bytes.windows(4).any(|part| part == b"\r\n\r\n"), "{self:?}: {result:?}");
+        Response::parse(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+impl Response {
+    /// Parses the head and the body as far as it was received.
+    pub(crate) fn parse(text: &str) -> Self {
         let (head, text) =
-            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {result:?}, {text:?}"));
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no complete head: {text:?}"));
         let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        Response {
+        Self {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
             headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             text: text.to_owned(),
         }
     }
-}
 
-impl Response {
+    /// Every value of a header.
+    pub(crate) fn headers<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r str> {
+        let values = self.headers.iter().filter(move |(known, _)| known == name);
+        values.map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
     }

@@ -176,6 +176,16 @@ async fn basic_authentication_works_until_the_password_changes() {
         assert_eq!(send("GET", "/api/jobs/count").text, "1");
     }
     assert_eq!(send("GET", "/api/jobs/settle/trigger").status, 204);
+    for (name, value) in [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("origin", "http://evil.example.com"),
+        ("referer", "http://evil.example.com/page"),
+    ] {
+        let trigger = request("GET", "/api/jobs/settle/trigger").header("authorization", basic);
+        let response = console.send(&trigger.header(name, value));
+        assert_eq!(response.problem(), (403, "csrf".to_owned()), "{name}: {value}");
+    }
 
     let admin = console.login("admin", "correct horse");
     admin.put("/api/v1/accounts/admin", &json!({ "password": "another horse" }));

@@ -216,9 +216,11 @@ fn finish_login(console: &Console, login: &PendingLogin, code: &str) -> Response
     callback(console, &format!("code={code}&state={}&session_state=x", login.state), &login.cookie)
 }
 
-/// The redirect target; no session cookie may be set.
+/// The redirect target. No session cookie may be set, and the login is over.
 fn redirect_without_session(response: &Response) -> &str {
-    assert_eq!((response.status, response.header("set-cookie")), (303, None), "{response:?}");
+    let cookies: Vec<_> = response.headers("set-cookie").collect();
+    let deleted = "elasticjob_oidc=; Path=/api/v1/login/oidc; HttpOnly; SameSite=Lax; Max-Age=0";
+    assert_eq!((response.status, &*cookies), (303, &[deleted][..]), "{response:?}");
     response.header("location").unwrap()
 }
 
@@ -332,7 +334,7 @@ async fn token_for_another_login_is_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callback_is_accepted_once_in_the_browser_that_began() {
+async fn callback_is_accepted_in_the_browser_that_began_and_its_code_once() {
     let provider = Provider::start().await;
     let console = Console::with(&[REGISTRY], &provider.file());
     let sign = |provider_state: &ProviderState, claims: Value| provider_state.sign(&claims);
@@ -349,11 +351,8 @@ async fn callback_is_accepted_once_in_the_browser_that_began() {
         redirect_without_session(&callback(&console, "code=x&state=guess", &their_login.cookie)),
         "/?oidc=stale"
     );
-    assert_eq!(
-        redirect_without_session(&finish_login(&console, &their_login, &code)),
-        "/?oidc=stale",
-        "one try"
-    );
+    let forged = callback(&console, "code=x&state=x", "elasticjob_oidc=guess");
+    assert_eq!(redirect_without_session(&forged), "/?oidc=stale", "not sealed here");
     assert_eq!(
         redirect_without_session(&callback(&console, "code=x&state=x", "")),
         "/?oidc=stale",
@@ -362,11 +361,14 @@ async fn callback_is_accepted_once_in_the_browser_that_began() {
 
     let login = begin(&console);
     let code = provider.grant(&login.authorization_url, sign);
-    assert!(finish_login(&console, &login, &code).header("set-cookie").is_some());
+    let response = finish_login(&console, &login, &code);
+    let cookies: Vec<_> = response.headers("set-cookie").collect();
+    assert!(cookies[0].starts_with("elasticjob_session="), "{cookies:?}");
+    assert!(cookies[1].starts_with("elasticjob_oidc=;"), "the browser deletes the login");
     assert_eq!(
         redirect_without_session(&finish_login(&console, &login, &code)),
-        "/?oidc=stale",
-        "a callback replayed"
+        "/r/shop/jobs?oidc=failed",
+        "a callback replayed with a saved cookie: the provider accepts a code once"
     );
     let again = begin(&console);
     assert_eq!(
@@ -420,7 +422,8 @@ async fn user_without_role_is_rejected_and_keys_may_rotate() {
     let login = begin(&console);
     let code = provider
         .grant(&login.authorization_url, |provider_state, claims| provider_state.sign(&claims));
-    assert!(finish_login(&console, &login, &code).header("set-cookie").is_some());
+    let response = finish_login(&console, &login, &code);
+    assert!(response.header("set-cookie").unwrap().starts_with("elasticjob_session="));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -452,4 +455,42 @@ async fn provider_with_another_issuer_is_rejected() {
     assert_eq!(redirect_without_session(&response), "/?oidc=unreachable");
     let methods = console.send(&request("GET", "/api/v1/login/methods")).text;
     assert!(methods.contains("calls itself") && methods.contains("evil"), "{methods}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn login_survives_thousands_of_anonymous_starts() {
+    let provider = Provider::start().await;
+    let console = Console::with(&[REGISTRY], &provider.file());
+    let login = begin(&console);
+    let code = provider
+        .grant(&login.authorization_url, |provider_state, claims| provider_state.sign(&claims));
+
+    for _ in 0..2_000 {
+        begin(&console);
+    }
+
+    let response = finish_login(&console, &login, &code);
+    assert_eq!((response.status, response.header("location")), (303, Some("/r/shop/jobs")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn login_cookie_of_a_secure_console_has_the_host_prefix() {
+    let provider = Provider::start().await;
+    let file = format!("behindHttps = true\n{}", provider.file());
+    let console = Console::with(&[REGISTRY], &file);
+    let response = console.send(&request("GET", "/api/v1/login/oidc?to=/r/shop/jobs"));
+
+    let cookie = response.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-elasticjob_oidc="), "{cookie}");
+    // Without these a browser refuses the prefix.
+    assert!(cookie.contains("; Path=/;") && cookie.contains("; Secure"), "{cookie}");
+    let authorization_url = response.header("location").unwrap().to_owned();
+    let state = pairs(authorization_url.split_once('?').unwrap().1)["state"].clone();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let code =
+        provider.grant(&authorization_url, |provider_state, claims| provider_state.sign(&claims));
+    let login = PendingLogin { authorization_url, cookie, state };
+    let response = finish_login(&console, &login, &code);
+    let session = response.header("set-cookie").unwrap();
+    assert!(session.starts_with("__Host-elasticjob_session="), "{session}");
 }

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,7 +16,10 @@ use elasticjob::runtime::Monotonic;
 use jiff::Timestamp;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
 use utoipa::ToSchema;
 
 use super::{hash_secret, random_secret};
@@ -29,6 +32,7 @@ use crate::{
 const MAX_CONCURRENT_HASHES: usize = 2;
 /// Characters of a password.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 8..=1024;
+const MAX_NAME_LENGTH: usize = 64;
 const MAX_ACCOUNTS: usize = 1_000;
 const MAX_TOKENS: usize = 50;
 /// A verified password is not hashed again for this long.
@@ -98,7 +102,7 @@ pub(crate) struct Accounts {
     contents: Mutex<AccountsFile>,
     /// A hash to verify against if the account does not exist, so that both cases take the same time.
     decoy: String,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     /// Recently verified passwords as HMACs under a key of this process; spares clients with HTTP basic authentication one argon2 hash per request.
     password_cache: Mutex<HashMap<Vec<u8>, Monotonic>>,
     cache_key: hmac::Key,
@@ -124,7 +128,7 @@ impl Accounts {
             path,
             contents: Mutex::new(contents),
             decoy,
-            permits: Semaphore::new(MAX_CONCURRENT_HASHES),
+            permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
             password_cache: Mutex::default(),
             cache_key,
         })
@@ -151,19 +155,22 @@ impl Accounts {
         self.lock().accounts.get(name).map(|account| account.roles.clone())
     }
 
-    pub(crate) async fn verify_password(
-        &self,
-        name: &str,
-        password: &str,
-    ) -> Result<bool, Problem> {
+    /// Waits until another password may be hashed.
+    pub(crate) async fn hash_turn(&self) -> Result<HashTurn, Problem> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        permit
+            .map(|permit| HashTurn { _permit: permit })
+            .map_err(|_| Problem::new(Code::Internal, "passwords are not checked any more"))
+    }
+
+    pub(crate) async fn verify_password(&self, turn: HashTurn, name: &str, password: &str) -> bool {
         let stored_hash =
             self.lock().accounts.get(name).map(|account| account.password_hash.clone());
         let exists = stored_hash.is_some();
         let (hash, password) =
             (stored_hash.unwrap_or_else(|| self.decoy.clone()), password.to_owned());
-        let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
-        let matches = spawn_blocking(move || matches_hash(&hash, &password)).await;
-        Ok(exists && matches.unwrap_or(false))
+        let matches = turn.run(move || matches_hash(&hash, &password)).await;
+        exists && matches.unwrap_or(false)
     }
 
     /// Whether this password was verified recently and has not changed since.
@@ -203,12 +210,9 @@ impl Accounts {
         let hash = match password {
             Some(password) => {
                 check_password_length(&password)?;
-                let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
-                let hashed = spawn_blocking(move || hash(&password)).await;
-                Some(
-                    hashed
-                        .map_err(|_| Problem::new(Code::Internal, "cannot hash the password"))??,
-                )
+                let hashed = self.hash_turn().await?.run(move || hash(&password)).await;
+                let aborted = || Problem::new(Code::Internal, "cannot hash the password");
+                Some(hashed.ok_or_else(aborted)??)
             }
             None => None,
         };
@@ -372,6 +376,30 @@ impl Accounts {
     }
 }
 
+/// The right to hash one password. It is given back when the hash is done, even if its client has gone: otherwise clients that hang up could
+/// have any number of hashes computed at once.
+#[derive(Debug)]
+pub(crate) struct HashTurn {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl HashTurn {
+    /// `None` if the hash was aborted.
+    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let hashed = spawn_blocking(move || {
+            let result = work();
+            drop(self);
+            result
+        });
+        hashed.await.ok()
+    }
+}
+
+/// Whether an account can have this name and password. What is longer is not worth a hash.
+pub(crate) fn may_exist(name: &str, password: &str) -> bool {
+    name.len() <= MAX_NAME_LENGTH && password.chars().count() <= *PASSWORD_LENGTH.end()
+}
+
 fn hash(password: &str) -> Result<String, Problem> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string())
@@ -384,7 +412,7 @@ fn matches_hash(hash: &str, password: &str) -> bool {
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
-    let is_valid = (1..=64).contains(&name.len())
+    let is_valid = (1..=MAX_NAME_LENGTH).contains(&name.len())
         && name.chars().all(|character| character.is_ascii_alphanumeric() || "._@-".contains(character))
         // A name of dots alone is not a path segment.
         && name.chars().any(|character| character.is_ascii_alphanumeric());
@@ -409,6 +437,29 @@ pub(crate) fn check_password_length(password: &str) -> Result<(), Problem> {
 
 fn no_account(name: &str) -> Problem {
     Problem::new(Code::NotFound, format!("there is no account {name}")).with_hint("list them")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn hash_of_a_client_that_hung_up_keeps_its_turn_until_it_is_done() {
+        let accounts = Accounts::open(None).unwrap();
+        let (finish, finished) = mpsc::channel();
+        let turn = accounts.hash_turn().await.unwrap();
+
+        let hung_up = turn.run(move || finished.recv()).now_or_never();
+
+        assert!(hung_up.is_none());
+        assert_eq!(accounts.permits.available_permits(), MAX_CONCURRENT_HASHES - 1);
+        finish.send(()).unwrap();
+        let _all = accounts.permits.acquire_many(2).await.unwrap();
+    }
 }
 
 /// The words of `accounts.json`, frozen: `tests/golden/README.md` says why.
@@ -455,7 +506,8 @@ mod golden {
 
         fs::write(&path, &stored).unwrap();
         let accounts = Accounts::open(Some(path.clone())).unwrap();
-        assert!(accounts.verify_password("ann", "correct horse").await.unwrap(), "the hash");
+        let turn = accounts.hash_turn().await.unwrap();
+        assert!(accounts.verify_password(turn, "ann", "correct horse").await, "the hash");
         let roles = Roles::from([
             (ALL_REGISTRIES.to_owned(), Role::Operator),
             ("shop".to_owned(), Role::Operator),

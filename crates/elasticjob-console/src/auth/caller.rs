@@ -1,6 +1,6 @@
 //! The authenticated caller of a request, and the registry it is authorized for.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -30,8 +30,11 @@ use crate::{
 };
 use elasticjob::admin::mirror::Mirror;
 
-/// Name of the session cookie.
+/// Name of the session cookie of a console that is reached by plain HTTP.
 pub(crate) const COOKIE: &str = "elasticjob_session";
+/// Prefix of cookies of a console that is reached by HTTPS. A browser accepts such a cookie only from this very host and by HTTPS, so that no
+/// other host of the same domain can plant one.
+const HOST_PREFIX: &str = "__Host-";
 /// Header with the CSRF token that a change by cookie must carry.
 pub(crate) const CSRF: &str = "x-csrf-token";
 /// Header with the session secret of legacy clients.
@@ -42,7 +45,7 @@ pub(crate) const ACCESS_TOKEN: &str = "access-token";
 pub(crate) struct Caller {
     pub(crate) username: String,
     pub(crate) via: AuthMethod,
-    pub(crate) address: Option<String>,
+    pub(crate) address: Option<IpAddr>,
     /// The token or password; `None` for a session.
     pub(crate) credential: Option<StoredCredential>,
     roles: Roles,
@@ -99,8 +102,8 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         let roles =
             roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
         let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
-        let (address, credential) = (address.clone(), None);
-        let caller = Caller { username, via, address, credential, roles, request_audit };
+        let caller =
+            Caller { username, via, address, credential: None, roles, request_audit };
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };
@@ -126,7 +129,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let now = app.clock.monotonic();
             let credential = Some(app.accounts.password_credential(username));
             if !app.accounts.is_cached(username, password, now) {
-                app.check_password(username, password, address.as_deref()).await?;
+                app.check_password(username, password, address).await?;
                 app.accounts.cache_password(username, password, now);
             }
             let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
@@ -134,7 +137,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         }
         return Err(not_authenticated());
     }
-    if let Some(secret) = cookie(headers, COOKIE) {
+    if let Some(secret) = cookie(headers, &cookie_name(COOKIE, app)) {
         let session = app.sessions.find(secret, true, app.clock.monotonic());
         let session = session.ok_or_else(not_authenticated)?;
         return caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles);
@@ -144,18 +147,43 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
 
 /// Rejects changes that a browser sends on behalf of another site, however they are authenticated.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
-    let refused = || Problem::new(Code::Csrf, "the request comes from another site");
     if matches!(header_text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
-        return Err(refused());
+        return Err(from_another_site());
     }
-    if let Some(origin) = header_text(headers, header::ORIGIN.as_str()) {
-        let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
-        let from = origin.split_once("://").map_or(origin, |(_, from)| from);
-        if !from.eq_ignore_ascii_case(host) {
-            return Err(refused());
+    match header_text(headers, header::ORIGIN.as_str()) {
+        Some(origin) if !is_own(origin, headers) => Err(from_another_site()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an origin or URL is of the host that the request is sent to.
+fn is_own(url: &str, headers: &HeaderMap) -> bool {
+    let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|from| from.eq_ignore_ascii_case(host))
+}
+
+fn from_another_site() -> Problem {
+    Problem::new(Code::Csrf, "the request comes from another site")
+        .with_hint("use the console's own pages, or a program that is not a browser")
+}
+
+/// For a GET that changes something: rejects one that a browser sends on behalf of another site. Browsers omit `Sec-Fetch-Site` where the
+/// console is reached by plain HTTP, and `Origin` for a GET, so the referrer counts as well.
+pub(crate) struct OwnSite;
+
+impl<S: Send + Sync> FromRequestParts<S> for OwnSite {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let headers = &parts.headers;
+        check_origin(headers)?;
+        if header_text(headers, header::REFERER.as_str()).is_some_and(|from| !is_own(from, headers))
+        {
+            return Err(from_another_site());
         }
+        Ok(Self)
     }
-    Ok(())
 }
 
 fn check_csrf(
@@ -192,10 +220,15 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
+/// The name of a cookie of this console.
+pub(crate) fn cookie_name(name: &str, app: &AppState) -> String {
+    if app.is_https { format!("{HOST_PREFIX}{name}") } else { name.to_owned() }
+}
+
 /// The client's address, as reported by trusted proxies.
-pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<String> {
+pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<IpAddr> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
-    Some(app.proxies.client_address(peer.ip(), &parts.headers).to_string())
+    Some(app.proxies.client_address(peer.ip(), &parts.headers))
 }
 
 impl Caller {
@@ -215,6 +248,16 @@ impl Caller {
             Some(held) if *held >= role => Ok(()),
             _ => Err(forbidden(role, "the console")),
         }
+    }
+
+    /// Requires a session or a password: accounts, tokens and sessions are not changed by API token. What a token creates would outlive it, and a
+    /// token that was leaked could replace itself before it is removed.
+    pub(crate) fn require_in_person(&self) -> Result<(), Problem> {
+        if matches!(self.via, AuthMethod::Token(_)) {
+            let text = "an API token cannot change accounts, tokens and sessions";
+            return Err(Problem::new(Code::Forbidden, text).with_hint("log in"));
+        }
+        Ok(())
     }
 
     /// The connection of a registry in which the caller has at least this role.
@@ -238,7 +281,7 @@ impl Caller {
 
     fn author(&self) -> Author {
         let (username, via) = (self.username.clone(), self.via.audit_name());
-        Author { username, via, address: self.address.clone() }
+        Author { username, via, address: self.address.map(|address| address.to_string()) }
     }
 
     /// Audits a change of the console itself.

@@ -2,17 +2,19 @@
 //!
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; stored in a file.
 //! * [`sessions`] — logged-in users; kept in memory, so a restart logs everyone out.
-//! * [`throttle`] — limits password attempts; [`proxies`] — trusted proxies and the client address.
+//! * [`password`] — checks a password; [`throttle`] — limits attempts; [`proxies`] — trusted proxies and the client address.
 //! * [`oidc`] — login through an OpenID Connect provider.
 //! * [`caller`] — the authenticated caller, by cookie, API token, access token or password. Roles are looked up for every request, so that a
 //!   revoked role is lost at once.
 //! * [`routes`] — login, logout, accounts, tokens.
 //!
 //! Cookies are for browsers only: a change by cookie needs the session's CSRF token in a header, which another site can neither read nor send.
+//! Tokens are for programs only: they change no accounts, tokens and sessions.
 
 pub(crate) mod accounts;
 pub(crate) mod caller;
 pub(crate) mod oidc;
+mod password;
 pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     accounts::{Role, Roles},
-    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address},
+    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address, cookie_name},
 };
 use crate::{
     audit::trail::Entry,
@@ -98,8 +98,9 @@ async fn login(
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
     let address = client_address(&parts, &app);
-    app.check_password(&username, &password, address.as_deref()).await?;
-    app.audit.add(Entry::login(app.clock.now(), &username, "login", address));
+    app.check_password(&username, &password, address).await?;
+    let shown_address = address.map(|address| address.to_string());
+    app.audit.add(Entry::login(app.clock.now(), &username, "login", shown_address));
     let (session, secret) = app.sessions.create(&username, true, None, app.clock.monotonic())?;
     let roles = app.accounts.roles(&username).unwrap_or_default();
     let info = session_info(username, roles, Some(session.csrf), &app);
@@ -108,9 +109,10 @@ async fn login(
 
 /// The session cookie; an empty secret deletes it.
 pub(super) fn session_cookie(secret: &str, app: &AppState) -> Result<HeaderMap, Problem> {
+    let name = cookie_name(COOKIE, app);
     let secure = if app.is_https { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
-    let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
+    let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
     let cookie = HeaderValue::try_from(cookie)
         .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))?;
     Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
@@ -161,8 +163,7 @@ async fn change_password(
         .with_hint("log in"));
     };
     require_account(&app, &caller)?;
-    let right =
-        app.check_password(&caller.username, &change.old_password, caller.address.as_deref()).await;
+    let right = app.check_password(&caller.username, &change.old_password, caller.address).await;
     right.map_err(|problem| match problem.code {
         Code::NotAuthenticated => Problem::invalid("oldPassword", "wrong password"),
         _ => problem,
@@ -211,7 +212,7 @@ struct AccountBody {
     roles: Option<Roles>,
 }
 
-/// Creates or updates an account; omitted fields stay unchanged. Requires an admin of `*`.
+/// Creates or updates an account; omitted fields stay unchanged. Requires an admin of `*`, and a session: a token cannot change accounts.
 #[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountBody, params(("username" = String, Path)),
     responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn put_account(
@@ -221,6 +222,7 @@ async fn put_account(
     Body(AccountBody { password, roles }): Body<AccountBody>,
 ) -> Result<StatusCode, Problem> {
     caller.require_everywhere(Role::Admin)?;
+    caller.require_in_person()?;
     let has_password = password.is_some();
     let before = app.accounts.roles(&username);
     let put = app.accounts.put(&username, password, roles).await;
@@ -240,7 +242,7 @@ async fn put_account(
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// Removes an account and ends its sessions and tokens. Requires an admin of `*`.
+/// Removes an account and ends its sessions and tokens. Requires an admin of `*`, and a session: a token cannot change accounts.
 #[utoipa::path(delete, path = "/accounts/{username}", tag = "accounts", params(("username" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete_account(
@@ -249,6 +251,7 @@ async fn delete_account(
     Path(username): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.require_everywhere(Role::Admin)?;
+    caller.require_in_person()?;
     let removed = app.accounts.remove(&username);
     let outcome = removed.as_ref().map(|()| Value::Null);
     caller.audit(&app, "account.remove", &username, Value::Null, outcome);
@@ -318,11 +321,7 @@ async fn add_token(
     caller: Caller,
     Body(request): Body<TokenBody>,
 ) -> Result<Response, Problem> {
-    if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(
-            Problem::new(Code::Forbidden, "a token cannot create tokens").with_hint("log in")
-        );
-    }
+    caller.require_in_person()?;
     require_account(&app, &caller)?;
     if !(1..=100).contains(&request.name.chars().count()) {
         return Err(Problem::invalid("name", "a token has a name of at most 100 characters"));
@@ -348,15 +347,11 @@ async fn delete_token(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(
-            Problem::new(Code::Forbidden, "a token cannot remove tokens").with_hint("log in")
-        );
-    }
+    caller.require_in_person()?;
     remove_token(&app, &caller, &caller.username, &id)
 }
 
-/// Removes a token of any account. Requires an admin of `*`.
+/// Removes a token of any account. Requires an admin of `*`, and a session: a token cannot remove tokens.
 #[utoipa::path(delete, path = "/accounts/{username}/tokens/{id}", tag = "accounts", params(("username" = String, Path), ("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn revoke_token(
@@ -365,6 +360,7 @@ async fn revoke_token(
     Path((username, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     caller.require_everywhere(Role::Admin)?;
+    caller.require_in_person()?;
     remove_token(&app, &caller, &username, &id)
 }
 
@@ -409,7 +405,8 @@ async fn sessions(
     Ok(Json(shown.collect()))
 }
 
-/// Ends all sessions of a user, also of one who logged in at a provider. A user whose account remains can log in again. Requires an admin of `*`.
+/// Ends all sessions of a user, also of one who logged in at a provider. A user whose account remains can log in again. Requires an admin of `*`, and a
+/// session: a token cannot end sessions.
 #[utoipa::path(delete, path = "/sessions/{user}", tag = "accounts", params(("user" = String, Path, description = "`ann`, or `oidc:ann`")),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn end_sessions(
@@ -418,6 +415,7 @@ async fn end_sessions(
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
     caller.require_everywhere(Role::Admin)?;
+    caller.require_in_person()?;
     let ended = match app.sessions.end_all(&user, None) {
         0 => {
             let text = format!("{user} is not logged in");

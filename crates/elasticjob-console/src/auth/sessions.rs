@@ -13,7 +13,9 @@ use crate::http::problem::Problem;
 
 /// Age at which a session ends, used or not.
 const MAX_AGE: Duration = Duration::from_hours(12);
-/// When exceeded, the least recently used session ends.
+/// Sessions of a user, by cookie and by access token each. When exceeded, the user's least recently used one ends.
+const MAX_PER_USER: usize = 100;
+/// When exceeded, the least recently used session of the user with the most sessions ends, so that no user can end those of others.
 const MAX_SESSIONS: usize = 10_000;
 
 #[derive(Debug, Clone)]
@@ -60,12 +62,7 @@ impl Sessions {
         };
         let mut open = self.lock();
         open.retain(|_, session| self.is_open(session, now));
-        if open.len() >= MAX_SESSIONS
-            && let Some(oldest) = open.iter().min_by_key(|(_, session)| session.used_at)
-        {
-            let oldest = oldest.0.clone();
-            open.remove(&oldest);
-        }
+        make_room(&mut open, username, is_cookie);
         open.insert(hash_secret(&secret), session.clone());
         Ok((session, secret))
     }
@@ -120,6 +117,31 @@ impl Sessions {
     }
 }
 
+/// Ends a session if the user, or all users together, have too many.
+fn make_room(open: &mut HashMap<String, Session>, username: &str, is_cookie: bool) {
+    let is_same =
+        |session: &Session| session.username == username && session.is_cookie == is_cookie;
+    if open.values().filter(|session| is_same(session)).count() >= MAX_PER_USER {
+        end_oldest(open, is_same);
+    } else if open.len() >= MAX_SESSIONS {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for session in open.values() {
+            *counts.entry(&session.username).or_default() += 1;
+        }
+        let busiest = counts.into_iter().max_by_key(|(_, count)| *count);
+        let busiest = busiest.map(|(username, _)| username.to_owned()).unwrap_or_default();
+        end_oldest(open, |session| session.username == busiest);
+    }
+}
+
+/// Ends the least recently used of the sessions that match.
+fn end_oldest(open: &mut HashMap<String, Session>, matches: impl Fn(&Session) -> bool) {
+    let matching = open.iter().filter(|(_, session)| matches(session));
+    if let Some(key) = matching.min_by_key(|(_, session)| session.used_at).map(|it| it.0.clone()) {
+        open.remove(&key);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +167,44 @@ mod tests {
         let ages = (0..13 * 60).step_by(20).map(|minutes| at(minutes * 60));
         let open = ages.take_while(|now| sessions.find(&secret, true, *now).is_some()).count();
         assert_eq!(open, 12 * 3);
+    }
+
+    #[test]
+    fn user_with_too_many_sessions_ends_only_own_ones() {
+        let sessions = Sessions::new(Duration::from_hours(1));
+        let create =
+            |name: &str, is_cookie, now| sessions.create(name, is_cookie, None, now).unwrap().1;
+        let victim = create("ann", true, at(0));
+        let mine = [create("eve", true, at(1)), create("eve", false, at(1))];
+        let [second, ..] = [create("eve", true, at(2)), create("eve", false, at(2))];
+        for _ in 0..MAX_PER_USER - 1 {
+            create("eve", true, at(3));
+        }
+
+        assert!(sessions.peek(&victim, at(4)).is_some());
+        let open = [&mine[0], &mine[1], &second].map(|it| sessions.peek(it, at(4)).is_some());
+        assert_eq!(open, [false, true, true], "the least recently used one of the same kind ends");
+        assert_eq!(sessions.counts(at(4))["eve"].0, MAX_PER_USER + 2);
+    }
+
+    #[test]
+    fn full_table_ends_a_session_of_the_user_with_the_most() {
+        let sessions = Sessions::new(Duration::from_hours(1));
+        let create = |name: &str, now| sessions.create(name, true, None, now).unwrap().1;
+        let victim = create("ann", at(0));
+        let (template, _) = sessions.create("eve", true, None, at(1)).unwrap();
+        for number in 2..MAX_SESSIONS {
+            let username = format!("eve {}", number % 101);
+            let session = Session { username, ..template.clone() };
+            sessions.lock().insert(number.to_string(), session);
+        }
+        assert_eq!(sessions.lock().len(), MAX_SESSIONS);
+
+        let newcomer = create("bob", at(2));
+
+        assert_eq!(sessions.lock().len(), MAX_SESSIONS);
+        let open = [&victim, &newcomer].map(|secret| sessions.peek(secret, at(2)).is_some());
+        assert_eq!(open, [true, true]);
     }
 
     #[test]

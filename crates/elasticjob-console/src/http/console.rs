@@ -155,7 +155,9 @@ async fn refuse_dev_password_on_network(
     address: SocketAddr,
     accounts: &Accounts,
 ) -> Result<(), ConsoleError> {
-    if !address.ip().is_loopback() && accounts.verify_password(DEV_ACCOUNT, DEV_ACCOUNT).await? {
+    let is_public = !address.ip().is_loopback();
+    let turn = accounts.hash_turn().await?;
+    if is_public && accounts.verify_password(turn, DEV_ACCOUNT, DEV_ACCOUNT).await {
         return Err(ConsoleError::new(
             ConsoleErrorKind::Refused,
             format!("{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password"),

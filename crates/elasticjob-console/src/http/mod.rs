@@ -1,6 +1,7 @@
 //! From socket to handler and back.
 //!
-//! * [`console`] — settings and startup; [`stores`] — what the console stores; [`server`] — serves connections; [`tls`] — HTTPS.
+//! * [`console`] — settings and startup; [`stores`] — what the console stores; [`folder_lock`] — one console per data folder.
+//! * [`server`] — serves connections; [`tls`] — HTTPS.
 //! * [`limits`] — how much a client may take; [`connections`] — which connection gives way; [`streams`] — event streams and exports;
 //!   [`body`] — bodies of requests; [`write_timeout`] — clients that do not read; [`quota`] and [`client_network`] — what these count, and by what.
 //! * [`router`] — the complete router; [`state`] — state shared by all requests.
@@ -16,6 +17,7 @@ mod connections;
 pub(crate) mod console;
 pub(crate) mod detached_changes;
 pub(crate) mod extract;
+mod folder_lock;
 pub(crate) mod guard;
 pub(crate) mod handler;
 pub(crate) mod health;

@@ -34,7 +34,9 @@ struct SecuritySchemes;
 impl Modify for SecuritySchemes {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
-        let cookie = ApiKey::Cookie(ApiKeyValue::new(auth::caller::COOKIE));
+        let description = "With HTTPS the name of the cookie has the prefix __Host-.";
+        let cookie = ApiKeyValue::with_description(auth::caller::COOKIE, description);
+        let cookie = ApiKey::Cookie(cookie);
         components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
         let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme("token", SecurityScheme::Http(token));

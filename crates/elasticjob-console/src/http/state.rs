@@ -8,24 +8,17 @@ use super::{
     body::Bodies,
     client_network::ClientNetwork,
     detached_changes::DetachedChanges,
+    folder_lock::FolderLock,
     limits::Limits,
-    problem::{Code, Problem},
+    problem::Problem,
     stores::Stores,
     streams::{StreamSlot, Streams},
 };
 use crate::{
-    audit::{
-        refusals::RefusalLimiter,
-        trail::{AuditTrail, Entry},
-    },
+    audit::{refusals::RefusalLimiter, trail::AuditTrail},
     auth::{
-        accounts::Accounts,
-        caller::Caller,
-        oidc::Oidc,
-        proxies::TrustedProxies,
-        routes::whole_seconds,
-        sessions::Sessions,
-        throttle::{TRIES_PER_ADDRESS, TRIES_PER_NAME, Throttle},
+        accounts::Accounts, caller::Caller, oidc::Oidc, proxies::TrustedProxies,
+        sessions::Sessions, throttle::Throttle,
     },
     history::stores::HistoryConnections,
     jobs::trigger::IdempotencyKeys,
@@ -61,6 +54,8 @@ pub(crate) struct AppStateInner {
     pub(crate) selected_registries: crate::legacy::SelectedRegistries,
     /// Browsers reach the console by HTTPS.
     pub(crate) is_https: bool,
+    /// Held as long as a request may write to the data folder.
+    _folder_lock: Option<FolderLock>,
 }
 
 impl AppState {
@@ -73,7 +68,7 @@ impl AppState {
         limits: Limits,
         is_https: bool,
     ) -> Self {
-        let Stores { registries, histories, accounts, audit } = stores;
+        let Stores { registries, histories, accounts, audit, folder_lock } = stores;
         Self(Arc::new(AppStateInner {
             clock,
             registries,
@@ -91,6 +86,7 @@ impl AppState {
             idempotency_keys: IdempotencyKeys::default(),
             selected_registries: crate::legacy::SelectedRegistries::default(),
             is_https,
+            _folder_lock: folder_lock,
         }))
     }
 
@@ -101,42 +97,8 @@ impl AppState {
 
     /// Opens a response that lasts.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
-        let address = caller.address.as_deref().and_then(|address| address.parse().ok());
-        let client = address.and_then(|address| self.client_network(address));
+        let client = caller.address.and_then(|address| self.client_network(address));
         self.streams.open(&caller.username, client)
-    }
-
-    /// Checks a password, subject to the throttle.
-    pub(crate) async fn check_password(
-        &self,
-        username: &str,
-        password: &str,
-        address: Option<&str>,
-    ) -> Result<(), Problem> {
-        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that
-        // one client cannot try many names; since many users may share an address, that limit is higher.
-        let address = address.unwrap_or_default();
-        let keys = [
-            (format!("{username}\n{address}"), TRIES_PER_NAME),
-            (format!("\n{address}"), TRIES_PER_ADDRESS),
-        ];
-        if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
-            let wait = whole_seconds(wait);
-            let text = "too many wrong passwords";
-            return Err(Problem::new(Code::TooManyRequests, text)
-                .with_hint(format!("wait {wait} s"))
-                .with_retry_after(wait));
-        }
-        if self.accounts.verify_password(username, password).await? {
-            self.throttle.reset(&keys);
-            return Ok(());
-        }
-        let shown_name: String = username.chars().take(64).collect();
-        let from = Some(address.to_owned());
-        let mut entry = Entry::login(self.clock.now(), &shown_name, "login", from);
-        entry.problem = Some("wrong name or password".to_owned());
-        self.audit.add(entry);
-        Err(Problem::new(Code::NotAuthenticated, "wrong username or password"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use elasticjob::runtime::Clock;
 
-use super::console::Console;
+use super::{console::Console, folder_lock::FolderLock};
 use crate::{
     audit::trail::AuditTrail, auth::accounts::Accounts, error::ConsoleError, files,
     history::stores::HistoryConnections, registries::connections::Registries,
@@ -16,11 +16,13 @@ pub(super) struct Stores {
     pub(super) histories: HistoryConnections,
     pub(super) accounts: Accounts,
     pub(super) audit: AuditTrail,
+    pub(super) folder_lock: Option<FolderLock>,
 }
 
 impl Stores {
     /// Reads the files of the data folder; without one, everything is kept in memory.
     pub(super) fn open(console: &Console, clock: &Arc<dyn Clock>) -> Result<Self, ConsoleError> {
+        let folder_lock = console.data_dir.as_deref().map(FolderLock::acquire).transpose()?;
         let file = |name: &str| console.data_dir.as_ref().map(|folder| folder.join(name));
         let registries = Registries::open(
             &console.registries,
@@ -40,7 +42,7 @@ impl Stores {
         let audit = AuditTrail::open(file("audit.jsonl")).map_err(|error| {
             ConsoleError::setting(format!("cannot read the audit file: {error}"))
         })?;
-        Ok(Self { registries, histories, accounts, audit })
+        Ok(Self { registries, histories, accounts, audit, folder_lock })
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::registry_center::selected_registry;
 use crate::{
-    auth::caller::{ACCESS_TOKEN, Authorized, Caller, RequiredRole},
+    auth::caller::{ACCESS_TOKEN, Authorized, Caller, OwnSite, RequiredRole},
     http::{
         problem::{Code, Problem},
         state::AppState,
@@ -25,6 +25,8 @@ use crate::{
 pub(super) struct LegacyRequest {
     format: ResponseFormat,
     caller: Result<Caller, Problem>,
+    /// Whether another site made the browser send the request; changes by POST are refused with the caller already.
+    own_site: Result<OwnSite, Problem>,
     app: AppState,
 }
 
@@ -47,7 +49,8 @@ impl FromRequestParts<AppState> for LegacyRequest {
             ResponseFormat::Bare
         };
         let caller = Caller::from_request_parts(parts, app).await;
-        Ok(Self { format, caller, app: app.clone() })
+        let own_site = OwnSite::from_request_parts(parts, app).await;
+        Ok(Self { format, caller, own_site, app: app.clone() })
     }
 }
 
@@ -90,14 +93,18 @@ impl LegacyRequest {
         self.format.render(answer)
     }
 
-    /// For a GET that changes something: refuses cookies, which a browser sends also for other sites.
+    /// For a GET that changes something: refuses cookies, which a browser sends also for other sites, and every request of another site, because a
+    /// browser may have a name and password stored, too.
     pub(super) fn reject_ambient(mut self) -> Self {
-        if self.caller.as_ref().is_ok_and(|caller| caller.via.is_ambient()) {
+        let Ok(caller) = &self.caller else { return self };
+        if caller.via.is_ambient() {
             self.caller = Err(Problem::new(
                 Code::Csrf,
                 "a GET that changes something is not allowed by cookie",
             )
             .with_hint("POST, or send Access-Token or an API token"));
+        } else if let Err(problem) = &self.own_site {
+            self.caller = Err(problem.clone());
         }
         self
     }

@@ -39,7 +39,8 @@ async fn log_in(
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
     let address = client_address(parts, app);
-    app.check_password(&username, &password, address.as_deref()).await?;
+    app.check_password(&username, &password, address).await?;
+    let address = address.map(|address| address.to_string());
     app.audit.add(Entry::login(app.clock.now(), &username, "accessToken", address));
     let (_, access_token) = app.sessions.create(&username, false, None, app.clock.monotonic())?;
     Ok(LoginModel { username, access_token })

@@ -3,7 +3,7 @@
 //!
 //! Two generations share the paths. With the header `Access-Token` (from `POST /api/login`) it is 3.x: every response is an envelope with status
 //! 200, whatever happened. Without it is 2.x: bare shapes, and `DELETE …/disable` enables; the caller is authenticated as everywhere else, and
-//! errors are problem details. A GET that changes something is refused for a cookie: any page could make a browser send it.
+//! errors are problem details. A GET that changes something is refused for a cookie, and for another site: any page could make a browser send it.
 
 mod envelope;
 mod history;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::caller::{Authorized, Operator},
+    auth::caller::{Authorized, Operator, OwnSite},
     http::{
         problem::{Code, Problem},
         state::AppState,
@@ -26,7 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// Writes one node, by which Java ElasticJob measures clocks, so it requires an operator and is audited.
 #[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
     responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
-async fn examine(access: Authorized<Operator>) -> Result<Json<Vec<Finding>>, Problem> {
+async fn examine(access: Authorized<Operator>, _: OwnSite) -> Result<Json<Vec<Finding>>, Problem> {
     let RegistryUrl::ZooKeeper(settings) = &access.registry.url else {
         return Err(Problem::new(
             Code::Refused,

@@ -1,24 +1,32 @@
 //! Pending logins: the browser is at the provider and has not come back yet.
+//!
+//! The browser itself carries its pending login, in a cookie that is sealed with a key of this process. So the console keeps nothing for a login
+//! that was only begun: any number of them, by any client, affects no other. That a login is completed once is for the provider to ensure, which
+//! accepts a code once; the console has the browser delete the cookie.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use elasticjob::runtime::Monotonic;
+use ring::{
+    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    rand::{SecureRandom, SystemRandom},
+};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::{hash_secret, random_secret},
-    http::problem::Problem,
+    auth::random_secret,
+    http::problem::{Code, Problem},
 };
 
 /// How long a user may take at the provider.
 pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
-/// When exceeded, the oldest pending login is dropped.
-const MAX_LOGINS: usize = 1_000;
+/// A browser accepts cookies of up to 4,096 bytes.
+const MAX_RETURN_TO: usize = 1_024;
+/// Distinguishes this use of the key from any other.
+const PURPOSE: &[u8] = b"oidc login";
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingLogin {
     /// Returned by the provider in the redirect; binds the redirect to this login.
     pub(super) state: String,
@@ -28,47 +36,68 @@ pub(super) struct PendingLogin {
     pub(super) verifier: String,
     /// Where the browser goes after the login.
     pub(super) return_to: String,
-    created_at: Monotonic,
+    /// By the clock of this process, whose key seals the login.
+    created_at: Duration,
 }
 
-/// All pending logins, by the hash of their cookies.
-#[derive(Debug, Default)]
-pub(super) struct PendingLogins(Mutex<HashMap<String, PendingLogin>>);
+/// Seals pending logins with a key that only this process knows.
+pub(super) struct LoginSeal(LessSafeKey);
 
-impl PendingLogins {
-    /// Returns the login and the cookie that binds it to the browser.
-    pub(super) fn create(
-        &self,
-        return_to: String,
-        now: Monotonic,
-    ) -> Result<(PendingLogin, String), Problem> {
-        let cookie = random_secret(32)?;
-        let login = PendingLogin {
+impl PendingLogin {
+    /// A path that is too long for a cookie is replaced by the first page.
+    pub(super) fn new(return_to: String, now: Monotonic) -> Result<Self, Problem> {
+        let return_to = if return_to.len() > MAX_RETURN_TO { "/".to_owned() } else { return_to };
+        Ok(Self {
             state: random_secret(32)?,
             nonce: random_secret(32)?,
             verifier: random_secret(32)?,
             return_to,
-            created_at: now,
-        };
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.retain(|_, login| now.saturating_since(login.created_at) < MAX_AGE);
-        if pending.len() >= MAX_LOGINS
-            && let Some(oldest) = pending.iter().min_by_key(|(_, login)| login.created_at)
-        {
-            let oldest = oldest.0.clone();
-            pending.remove(&oldest);
-        }
-        pending.insert(hash_secret(&cookie), login.clone());
-        Ok((login, cookie))
+            created_at: now.since_start(),
+        })
+    }
+}
+
+impl LoginSeal {
+    pub(super) fn new() -> Result<Self, Problem> {
+        let mut key = [0; 32];
+        SystemRandom::new().fill(&mut key).map_err(|_| cannot_seal())?;
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &key).map_err(|_| cannot_seal())?;
+        Ok(Self(LessSafeKey::new(key)))
     }
 
-    /// Takes the login of this cookie, if the state matches. It is used up either way.
-    pub(super) fn take(&self, cookie: &str, state: &str, now: Monotonic) -> Option<PendingLogin> {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let login = pending.remove(&hash_secret(cookie))?;
-        let is_valid = login.state == state && now.saturating_since(login.created_at) < MAX_AGE;
-        is_valid.then_some(login)
+    /// The value of the cookie.
+    pub(super) fn seal(&self, login: &PendingLogin) -> Result<String, Problem> {
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new().fill(&mut nonce).map_err(|_| cannot_seal())?;
+        let mut sealed = serde_json::to_vec(login).map_err(|_| cannot_seal())?;
+        let unique = Nonce::assume_unique_for_key(nonce);
+        self.0
+            .seal_in_place_append_tag(unique, Aad::from(PURPOSE), &mut sealed)
+            .map_err(|_| cannot_seal())?;
+        Ok(BASE64.encode([&nonce, &*sealed].concat()))
     }
+
+    /// The login of this cookie, if this process sealed it, the state matches and it has not expired.
+    pub(super) fn open(&self, cookie: &str, state: &str, now: Monotonic) -> Option<PendingLogin> {
+        let sealed = BASE64.decode(cookie).ok()?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut sealed = sealed.to_vec();
+        let opened = self.0.open_in_place(nonce, Aad::from(PURPOSE), &mut sealed).ok()?;
+        let login: PendingLogin = serde_json::from_slice(opened).ok()?;
+        let age = now.saturating_since(Monotonic::from_start(login.created_at));
+        (login.state == state && age < MAX_AGE).then_some(login)
+    }
+}
+
+impl fmt::Debug for LoginSeal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LoginSeal(***)")
+    }
+}
+
+fn cannot_seal() -> Problem {
+    Problem::new(Code::Internal, "cannot seal the login")
 }
 
 #[cfg(test)]
@@ -80,32 +109,49 @@ mod tests {
     }
 
     #[test]
-    fn pending_login_is_valid_once_in_its_browser_until_it_expires() {
-        let logins = PendingLogins::default();
-        let begin = || logins.create("/".to_owned(), at(0)).unwrap();
+    fn sealed_login_opens_with_its_state_until_it_expires() {
+        let seal = LoginSeal::new().unwrap();
+        let login = PendingLogin::new("/r/shop/jobs".to_owned(), at(5)).unwrap();
+        let cookie = seal.seal(&login).unwrap();
 
-        let (login, cookie) = begin();
-        assert!(logins.take("another", &login.state, at(1)).is_none());
-        assert_eq!(logins.take(&cookie, &login.state, at(1)).unwrap().nonce, login.nonce);
-        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "once");
-
-        let (login, cookie) = begin();
-        assert!(logins.take(&cookie, "guess", at(1)).is_none());
-        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "valid for one attempt");
-
-        let (login, cookie) = begin();
-        assert!(logins.take(&cookie, &login.state, at(600)).is_none(), "too late");
+        assert_eq!(seal.open(&cookie, &login.state, at(5)).as_ref(), Some(&login));
+        assert_eq!(seal.open(&cookie, &login.state, at(604)).as_ref(), Some(&login));
+        assert_eq!(seal.open(&cookie, &login.state, at(605)), None, "too late");
+        assert_eq!(seal.open(&cookie, "guess", at(6)), None);
+        assert_eq!(seal.open(&cookie, "", at(6)), None);
+        assert_ne!(cookie, seal.seal(&login).unwrap(), "each seal has its own nonce");
     }
 
     #[test]
-    fn pending_logins_are_capped() {
-        let logins = PendingLogins::default();
-        let (first, cookie) = logins.create("/".to_owned(), at(0)).unwrap();
-        for _ in 0..MAX_LOGINS {
-            logins.create("/".to_owned(), at(1)).unwrap();
-        }
+    fn cookie_that_was_not_sealed_here_is_rejected() {
+        let (seal, other) = (LoginSeal::new().unwrap(), LoginSeal::new().unwrap());
+        let login = PendingLogin::new("/".to_owned(), at(0)).unwrap();
+        let cookie = seal.seal(&login).unwrap();
 
-        assert!(logins.take(&cookie, &first.state, at(2)).is_none());
-        assert!(logins.0.lock().unwrap().len() <= MAX_LOGINS);
+        assert_eq!(other.open(&cookie, &login.state, at(1)), None, "of another process");
+        let bytes = BASE64.decode(&cookie).unwrap();
+        for index in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[index] ^= 1;
+            let changed = BASE64.encode(changed);
+            assert_eq!(seal.open(&changed, &login.state, at(1)), None, "byte {index}");
+        }
+        let plain = BASE64.encode(serde_json::to_vec(&login).unwrap());
+        for forged in ["", "x", "AAAA", &plain, &cookie[..20], "é"] {
+            assert_eq!(seal.open(forged, &login.state, at(1)), None, "{forged:?}");
+        }
+    }
+
+    #[test]
+    fn cookie_shows_nothing_and_fits_into_a_browser() {
+        let seal = LoginSeal::new().unwrap();
+        let long = PendingLogin::new(format!("/{}", "x".repeat(1_023)), at(0)).unwrap();
+        assert!(seal.seal(&long).unwrap().len() < 3_000);
+        let longer = PendingLogin::new(format!("/{}", "x".repeat(1_024)), at(0)).unwrap();
+        assert_eq!(longer.return_to, "/");
+
+        let opened = BASE64.decode(seal.seal(&long).unwrap()).unwrap();
+        let shown = String::from_utf8_lossy(&opened).into_owned();
+        assert!(!shown.contains(&long.verifier) && !shown.contains("xxxx"));
     }
 }

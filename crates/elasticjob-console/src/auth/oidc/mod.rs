@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * [`settings`] — the provider's settings in the configuration file; [`provider`] — requests to the provider, and its cached metadata.
-//! * [`logins`] — pending logins: each is bound to a cookie and valid for one attempt and ten minutes.
+//! * [`logins`] — pending logins: each is sealed in a cookie of its browser and valid for ten minutes.
 //! * [`token`] — verifies an id token; [`claims`] — derives username and roles. Both are pure.
 //! * [`routes`] — the two steps of a login, and the login methods for the login page.
 //!
@@ -25,22 +25,19 @@ mod settings;
 mod token;
 
 pub use self::settings::{OidcFile, Settings};
-use self::{logins::PendingLogins, provider::Provider};
+use self::{logins::LoginSeal, provider::Provider};
 use crate::http::problem::Problem;
 
-/// The provider and the pending logins.
+/// The provider, and the seal of pending logins.
 #[derive(Debug)]
 pub(crate) struct Oidc {
     provider: Provider,
-    logins: PendingLogins,
+    seal: LoginSeal,
 }
 
 impl Oidc {
     /// `console_url` is where browsers find this console, unless the settings override it.
     pub(crate) fn new(settings: Settings, console_url: &str) -> Result<Self, Problem> {
-        Ok(Self {
-            provider: Provider::new(settings, console_url)?,
-            logins: PendingLogins::default(),
-        })
+        Ok(Self { provider: Provider::new(settings, console_url)?, seal: LoginSeal::new()? })
     }
 }

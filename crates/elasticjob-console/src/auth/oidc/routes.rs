@@ -22,7 +22,7 @@ use crate::{
     audit::trail::Entry,
     auth::{
         accounts::Roles,
-        caller::{client_address, cookie},
+        caller::{client_address, cookie, cookie_name},
         routes::session_cookie,
     },
     http::{
@@ -32,9 +32,9 @@ use crate::{
     },
 };
 
-/// Binds a pending login to the browser.
+/// Carries a pending login.
 const LOGIN_COOKIE: &str = "elasticjob_oidc";
-/// Path of the login, and of its cookie.
+/// Path of the login, and of its cookie, unless the name of the cookie requires another.
 const LOGIN_PATH: &str = "/api/v1/login/oidc";
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -88,19 +88,19 @@ async fn begin_oidc(
     State(app): State<AppState>,
     Query(query): Query<LoginQuery>,
 ) -> Result<Response, Problem> {
-    let Oidc { provider, logins } = oidc(&app)?;
+    let Oidc { provider, seal } = oidc(&app)?;
     let return_to = query
         .return_to
         .filter(|return_to| is_local_path(return_to))
         .unwrap_or_else(|| "/".to_owned());
-    let (login, secret) = logins.create(return_to, app.clock.monotonic())?;
+    let login = PendingLogin::new(return_to, app.clock.monotonic())?;
     match provider.authorization_url(&login, &*app.clock).await {
         Ok(authorization_url) => {
-            redirect(authorization_url.as_str(), Some(login_cookie(&secret, &app)?))
+            redirect(authorization_url.as_str(), [login_cookie(&seal.seal(&login)?, &app)?])
         }
         Err(error) => {
             tracing::warn!(%error, "provider unreachable");
-            redirect_with_failure(&login.return_to, LoginFailure::from(&error))
+            redirect_with_failure(&login.return_to, LoginFailure::from(&error), &app)
         }
     }
 }
@@ -125,25 +125,26 @@ async fn end_oidc(
     parts: Parts,
     Query(query): Query<CallbackQuery>,
 ) -> Result<Response, Problem> {
-    let Oidc { provider, logins } = oidc(&app)?;
-    let secret = cookie(&parts.headers, LOGIN_COOKIE).unwrap_or_default();
+    let Oidc { provider, seal } = oidc(&app)?;
+    let sealed = cookie(&parts.headers, &cookie_name(LOGIN_COOKIE, &app)).unwrap_or_default();
     let state = query.state.as_deref().unwrap_or_default();
-    let Some(login) = logins.take(secret, state, app.clock.monotonic()) else {
-        return redirect_with_failure("/", LoginFailure::Stale);
+    let Some(login) = seal.open(sealed, state, app.clock.monotonic()) else {
+        return redirect_with_failure("/", LoginFailure::Stale, &app);
     };
-    let address = client_address(&parts, &app);
+    let address = client_address(&parts, &app).map(|address| address.to_string());
     if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
         audit_login(&app, "oidc:", address, Err("the response is from another provider"));
-        return redirect_with_failure(&login.return_to, LoginFailure::Other);
+        return redirect_with_failure(&login.return_to, LoginFailure::Other, &app);
     }
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
-        return redirect_with_failure(&login.return_to, LoginFailure::Denied);
+        return redirect_with_failure(&login.return_to, LoginFailure::Denied, &app);
     };
     match log_in(&app, &code, &login, address).await {
         Ok(secret) => {
-            redirect(&login.return_to, session_cookie(&secret, &app)?.remove(header::SET_COOKIE))
+            let session = session_cookie(&secret, &app)?.remove(header::SET_COOKIE);
+            redirect(&login.return_to, session.into_iter().chain([login_cookie("", &app)?]))
         }
-        Err(failure) => redirect_with_failure(&login.return_to, failure),
+        Err(failure) => redirect_with_failure(&login.return_to, failure, &app),
     }
 }
 
@@ -240,29 +241,38 @@ fn is_local_path(return_to: &str) -> bool {
         && return_to.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Redirects to the page, which shows the failure.
-fn redirect_with_failure(return_to: &str, failure: LoginFailure) -> Result<Response, Problem> {
+/// Redirects to the page, which shows the failure. The login is over.
+fn redirect_with_failure(
+    return_to: &str,
+    failure: LoginFailure,
+    app: &AppState,
+) -> Result<Response, Problem> {
     let path = return_to.split(['?', '#']).next().unwrap_or_default();
-    redirect(&format!("{path}?oidc={}", failure.query_value()), None)
+    redirect(&format!("{path}?oidc={}", failure.query_value()), [login_cookie("", app)?])
 }
 
-fn redirect(return_to: &str, cookie: Option<HeaderValue>) -> Result<Response, Problem> {
+fn redirect(
+    return_to: &str,
+    cookies: impl IntoIterator<Item = HeaderValue>,
+) -> Result<Response, Problem> {
     let wrong = |_| Problem::new(Code::Internal, "cannot encode the redirect");
     let mut headers = HeaderMap::new();
     headers.insert(header::LOCATION, HeaderValue::try_from(return_to).map_err(wrong)?);
-    if let Some(cookie) = cookie {
-        headers.insert(header::SET_COOKIE, cookie);
+    for cookie in cookies {
+        headers.append(header::SET_COOKIE, cookie);
     }
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// The cookie that the browser sends when it returns from the provider. `Lax`, because that navigation comes from another site.
-fn login_cookie(secret: &str, app: &AppState) -> Result<HeaderValue, Problem> {
-    let secure = if app.is_https { "; Secure" } else { "" };
-    let age = MAX_AGE.as_secs();
-    let cookie = format!(
-        "{LOGIN_COOKIE}={secret}; Path={LOGIN_PATH}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}"
-    );
+/// The cookie that the browser sends when it returns from the provider; an empty one deletes it. `Lax`, because that navigation comes from another
+/// site.
+fn login_cookie(sealed: &str, app: &AppState) -> Result<HeaderValue, Problem> {
+    let name = cookie_name(LOGIN_COOKIE, app);
+    // Browsers accept the name of a secure console with this path only.
+    let (path, secure) = if app.is_https { ("/", "; Secure") } else { (LOGIN_PATH, "") };
+    let age = if sealed.is_empty() { 0 } else { MAX_AGE.as_secs() };
+    let cookie =
+        format!("{name}={sealed}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
     HeaderValue::try_from(cookie)
         .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))
 }

@@ -1,0 +1,164 @@
+//! Attacks on logins: guessing from many addresses, flooding tables, tokens that outlive themselves, a data folder that two consoles share.
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    console::Console,
+    http::{Request, request},
+    process::Process,
+};
+
+const REGISTRY: &str = "shop=zookeeper://127.0.0.1:1/shop";
+
+/// A console behind a proxy, so that requests can come from any address.
+fn behind_proxy() -> Console {
+    Console::with(&[REGISTRY], "trustedProxies = ['127.0.0.0/8']")
+}
+
+fn login(username: &str, password: &str, from: &str) -> Request {
+    let body = json!({ "username": username, "password": password });
+    request("POST", "/api/v1/login").json(&body).header("x-forwarded-for", from)
+}
+
+#[test]
+fn guesses_from_many_addresses_are_slowed_and_do_not_lock_the_account() {
+    let console = behind_proxy();
+    let home = "198.51.100.7";
+    assert_eq!(console.send(&login("admin", &console.password, home)).status, 200);
+
+    let mut guessed = 0;
+    for round in 0..5 {
+        for host in 0..30 {
+            let from = format!("203.0.113.{host}");
+            let response = console.send(&login("admin", &format!("guess {round}"), &from));
+            guessed += u32::from(response.status == 401);
+            assert!([401, 429].contains(&response.status), "{response:?}");
+        }
+    }
+
+    // Twenty are free; then the account takes one in 1, 2, 4, 8, 10, 10 … seconds.
+    assert!(guessed <= 30, "{guessed} of 150 guesses were checked");
+    let elsewhere = console.send(&login("admin", &console.password, "192.0.2.1"));
+    if elsewhere.status != 200 {
+        let wait: u64 = elsewhere.header("retry-after").unwrap().parse().unwrap();
+        assert!(wait <= 10, "{wait} s: a user at a new address has a chance every ten seconds");
+    }
+    let response = console.send(&login("admin", &console.password, home));
+    assert_eq!(
+        response.status, 200,
+        "an address that logged in before is not slowed: {response:?}"
+    );
+}
+
+#[test]
+fn guesses_from_one_ipv6_network_count_as_one_address() {
+    let console = behind_proxy();
+    for host in 0..5 {
+        let from = format!("2001:db8:1:2::{host}");
+        assert_eq!(console.send(&login("ann", "guess", &from)).status, 401);
+    }
+
+    assert_eq!(console.send(&login("ann", "guess", "2001:db8:1:2:ffff::1")).status, 429);
+    assert_eq!(console.send(&login("ann", "guess", "2001:db8:1:3::1")).status, 401);
+}
+
+#[test]
+fn login_with_a_huge_name_is_refused_and_audited_shortened() {
+    let console = behind_proxy();
+    let name = "x".repeat(190 * 1024);
+
+    let response = console.send(&login(&name, "guess", "203.0.113.1"));
+
+    assert_eq!(response.status, 401);
+    let audit = console.admin().data("/api/v1/audit?action=login");
+    let entry = &audit["items"][1];
+    assert_eq!(entry["username"].as_str().unwrap().len(), 64, "{entry}");
+}
+
+#[test]
+fn admin_token_cannot_change_accounts_tokens_or_sessions() {
+    let console = Console::start(&[REGISTRY]);
+    let admin = console.admin();
+    let ann = console.add_user("ann", &json!({ "*": "viewer" }));
+    let body = json!({ "name": "ci", "role": "admin" });
+    let created = ann.send(request("POST", "/api/v1/tokens").json(&body)).json();
+    let ann_token = format!("/api/v1/accounts/ann/tokens/{}", created["id"].as_str().unwrap());
+    let created = admin.send(request("POST", "/api/v1/tokens").json(&body)).json();
+    let token = format!("Bearer {}", created["token"].as_str().unwrap());
+    let put = |name: &str| {
+        let body = json!({ "password": "battery staple", "roles": { "*": "admin" } });
+        request("PUT", &format!("/api/v1/accounts/{name}")).json(&body)
+    };
+
+    for sent in [
+        put("evil"),
+        put("admin"),
+        put("ann"),
+        request("DELETE", "/api/v1/accounts/ann"),
+        request("DELETE", &ann_token),
+        request("DELETE", "/api/v1/sessions/ann"),
+        request("POST", "/api/v1/tokens").json(&body),
+    ] {
+        let response = console.send(&sent.header("authorization", &token));
+        assert_eq!(response.problem(), (403, "forbidden".to_owned()), "{response:?}");
+        assert!(response.json()["hint"].as_str().unwrap().contains("log in"), "{response:?}");
+    }
+
+    let read = request("GET", "/api/v1/accounts").header("authorization", &token);
+    let accounts = console.send(&read).json();
+    assert_eq!(accounts.as_array().unwrap().len(), 2, "reading stays allowed: {accounts}");
+    assert_eq!(ann.get("/api/v1/session").status, 200);
+    assert_eq!(admin.send(put("bob")).status, 201, "a session may");
+}
+
+#[test]
+fn cookie_of_a_secure_console_has_the_host_prefix() {
+    let console = Console::with(&[REGISTRY], "behindHttps = true");
+    let body = json!({ "username": "admin", "password": console.password });
+    let response = console.send(&request("POST", "/api/v1/login").json(&body));
+
+    let cookie = response.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-elasticjob_session="), "{cookie}");
+    // Without these a browser refuses the prefix.
+    assert!(cookie.contains("; Path=/;") && cookie.contains("; Secure"), "{cookie}");
+    assert!(!cookie.to_ascii_lowercase().contains("domain"), "{cookie}");
+    let (name, secret) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+    let session = |name: &str| {
+        let sent = request("GET", "/api/v1/session").header("cookie", &format!("{name}={secret}"));
+        console.send(&sent).status
+    };
+    assert_eq!(session(name), 200);
+    assert_eq!(session("elasticjob_session"), 401, "a name that any subdomain can set is ignored");
+    let logout = request("POST", "/api/v1/logout")
+        .header("cookie", &format!("{name}={secret}"))
+        .header("x-csrf-token", response.json()["csrfToken"].as_str().unwrap());
+    let gone = console.send(&logout);
+    let gone = gone.header("set-cookie").unwrap();
+    assert!(gone.starts_with("__Host-elasticjob_session=;"), "{gone}");
+    assert!(gone.contains("; Secure") && gone.contains("; Max-Age=0"), "{gone}");
+}
+
+#[test]
+fn second_console_on_a_data_folder_is_refused_until_the_first_is_dead() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let arguments = ["console", "--listen", "0", "--registry", REGISTRY, "--data", data];
+    let mut first = Process::start(&arguments);
+    first.wait_for_log("console   http://");
+
+    let mut second = Process::start(&arguments);
+    second.wait_for_log(&format!("the data folder {data} is in use"));
+    let (status, _) = second.wait();
+
+    let log = second.log();
+    assert_eq!(status.code(), Some(7), "{log}");
+    assert!(log.contains(&format!("process {}", first.id())), "{log}");
+    assert!(log.contains("--data"), "a way out: {log}");
+
+    // Killed, it cannot clean up: the lock ends with the process, not with the file.
+    assert!(first.kill_and_wait_for_silence());
+    let mut third = Process::start(&arguments);
+    third.wait_for_log("console   http://");
+}

@@ -1,0 +1,79 @@
+//! The lock that ensures that only one console uses a data folder: each keeps the files in memory and would overwrite the other's changes, so that
+//! tokens which were revoked in one would come back with the next change in the other.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use crate::error::{ConsoleError, ConsoleErrorKind};
+
+/// An exclusive lock on a data folder, held until dropped; the system releases it when the process dies.
+///
+/// The lock file itself stays: if it were deleted, two processes could lock two files of the same name.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    pub(super) fn acquire(folder: &Path) -> Result<Self, ConsoleError> {
+        let path = folder.join("lock");
+        let failed = |error: io::Error| {
+            ConsoleError::setting(format!(
+                "cannot lock the data folder {}: {error}",
+                folder.display()
+            ))
+            .with_hint(
+                "the folder must be writable and support locks; or choose another with --data",
+            )
+        };
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(folder, file)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        // For operators only; it does not matter whether it reaches the disk.
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn in_use(folder: &Path, file: File) -> ConsoleError {
+    let mut text = String::new();
+    let holder =
+        file.take(16).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+    let holder = holder.map(|process: u32| format!(" (process {process})")).unwrap_or_default();
+    ConsoleError::new(
+        ConsoleErrorKind::Refused,
+        format!("the data folder {} is in use by another console{holder}", folder.display()),
+    )
+    .with_hint(
+        "stop that one, or choose another folder with --data; the lock ends with its process",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn folder_is_locked_once_at_a_time() {
+        let folder = TempDir::new().unwrap();
+        let lock = FolderLock::acquire(folder.path()).unwrap();
+
+        let error = FolderLock::acquire(folder.path()).unwrap_err();
+        assert_eq!(error.kind, ConsoleErrorKind::Refused);
+        assert!(error.problem.message.contains(&std::process::id().to_string()), "{error}");
+
+        drop(lock);
+        FolderLock::acquire(folder.path()).unwrap();
+    }
+}
