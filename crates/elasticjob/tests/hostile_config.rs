@@ -48,8 +48,15 @@ fn node_bomb() -> String {
 
 /// A text in fifty anchored lists, one inside the other: each anchor is a copy.
 fn nested_anchors() -> String {
-    let open: String = (0..45).map(|level| format!("&b{level} [")).collect();
+    let open: Vec<String> = (0..45).map(|level| format!("&b{level} [")).collect();
+    let open = open.concat();
     document(&format!("props:\n  a: {open}{}{}\n", "x".repeat(900_000), "]".repeat(45)))
+}
+
+/// Entries of `props`.
+fn many_props(count: usize) -> String {
+    let props: Vec<String> = (0..count).map(|number| format!("  k{number}: v\n")).collect();
+    props.concat()
 }
 
 /// Documents, and a part of the reason for which each is refused.
@@ -57,7 +64,7 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
     let count = |count: &str| format!("jobName: hostile\nshardingTotalCount: {count}\n");
     let props = |key: &str, value: &str| document(&format!("props:\n  {key}: {value}\n"));
     let long = |bytes: usize| "x".repeat(bytes);
-    let many: String = (0..9_000).map(|number| format!("  k{number}: v\n")).collect();
+    let many = many_props(9_000);
     vec![
         (count("2147483647"), "key shardingTotalCount: a job has at most 100000 shards"),
         (count("1000000"), "key shardingTotalCount"),
@@ -114,7 +121,7 @@ fn document_that_no_registry_should_hold_is_not_parsed() {
 
 #[test]
 fn largest_values_are_read_and_written() {
-    let props: String = (0..999).map(|number| format!("  k{number}: v\n")).collect();
+    let props = many_props(999);
     let largest = format!(
         "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 5256000\nmaxTimeDiffSeconds: 315360000\n\
          jobParameter: {}\ndescription: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",

@@ -93,9 +93,9 @@ async fn shards_are_listed_page_by_page() {
     let first = page("");
     assert_eq!((first["total"].as_u64(), first["page"].as_u64()), (Some(10_000), Some(1)));
     assert_eq!(first["items"].as_array().unwrap().len(), 50);
-    let last = page("?page=101&pageSize=99");
-    assert_eq!(last["items"].as_array().unwrap().len(), 10_000 - 100 * 99);
-    assert_eq!(last["items"][0]["item"], 9_900);
+    let last = page("?page=102&pageSize=99");
+    assert_eq!(last["items"].as_array().unwrap().len(), 10_000 - 101 * 99);
+    assert_eq!(last["items"][0]["item"], 9_999);
     assert_eq!(page("?page=200&pageSize=1000")["items"], json!([]));
     for query in ["?page=0", "?pageSize=0", "?pageSize=1001", "?size=5"] {
         let refused = admin.get(&format!("{R}/jobs/wide/shards{query}"));
