@@ -102,8 +102,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         let roles =
             roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
         let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
-        let caller =
-            Caller { username, via, address, credential: None, roles, request_audit };
+        let caller = Caller { username, via, address, credential: None, roles, request_audit };
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };

@@ -25,6 +25,8 @@ use std::{
 use elasticjob::runtime::Monotonic;
 use ring::digest::{Context, SHA256};
 
+use crate::http::client_network::ClientNetwork;
+
 const NAME_AND_ADDRESS: Rule =
     Rule { free: 5, max_wait: Duration::from_mins(5), forgiven_after: Duration::from_mins(15) };
 /// Users who share an address should not wait because of one user's mistakes.
@@ -154,22 +156,14 @@ impl Drop for Attempt<'_> {
 
 impl Keys {
     fn new(username: &str, address: Option<IpAddr>) -> Self {
-        let (name, network) = (username.as_bytes(), network(address));
+        let network = address.map(|address| ClientNetwork::from(address).to_bytes());
+        let (name, network) = (username.as_bytes(), network.unwrap_or_default());
         Self {
             name_and_address: key(&[name, &network]),
             address: key(&[&network]),
             name: key(&[name]),
             is_familiar: false,
         }
-    }
-}
-
-/// The bytes of an address that identify a client.
-fn network(address: Option<IpAddr>) -> Vec<u8> {
-    match address.map(|address| address.to_canonical()) {
-        None => Vec::new(),
-        Some(IpAddr::V4(address)) => address.octets().to_vec(),
-        Some(IpAddr::V6(address)) => address.octets()[..8].to_vec(),
     }
 }
 

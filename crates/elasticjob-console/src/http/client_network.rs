@@ -17,6 +17,15 @@ impl From<IpAddr> for ClientNetwork {
     }
 }
 
+impl ClientNetwork {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        match self.0 {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

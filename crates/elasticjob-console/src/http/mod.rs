@@ -12,7 +12,7 @@
 //! * [`pages`] — the web pages; [`health`] — health endpoints.
 
 mod body;
-mod client_network;
+pub(crate) mod client_network;
 mod connections;
 pub(crate) mod console;
 pub(crate) mod detached_changes;
