@@ -7,14 +7,21 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{
+    Client, Response, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect,
+};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::failure::Failure;
+use super::{
+    failure::{BoxError, Failure},
+    outbound::{Outbound, Refusal},
+};
 use crate::problem::with_causes;
 
 /// The JDK's limit.
@@ -23,16 +30,19 @@ const MAX_REDIRECTS: usize = 20;
 /// How many bytes of a response body are read.
 const MAX_BODY: usize = 64 * 1024;
 
+/// How many clients are kept. Jobs choose the timeouts, so there could be any number.
+const MAX_CLIENTS: usize = 32;
+
 /// HTTP client with trusted certificates, allowed hosts and open connections. One per process is enough.
 ///
 /// It trusts the system's certificates and uses the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
 #[derive(Debug, Default)]
 pub struct HttpClient {
     roots: Vec<CertificateDer<'static>>,
-    allow_only: Option<Arc<[String]>>,
+    outbound: Outbound,
     no_proxy: bool,
-    // By timeouts, because reqwest sets those for a client and not for a request.
-    clients: Mutex<HashMap<Timeouts, Client>>,
+    // reqwest sets timeouts, redirects and name resolution for a client and not for a request.
+    clients: Mutex<HashMap<(Timeouts, usize), (Outbound, Client)>>,
 }
 
 /// Limits for connecting and for waiting until something arrives.
@@ -61,8 +71,7 @@ impl HttpClient {
     /// Connects only to these hosts, also after redirects: `example.org`, or `example.org:8080` for one port only.
     #[must_use]
     pub fn allow_only(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.allow_only =
-            Some(hosts.into_iter().map(|host| host.into().to_ascii_lowercase()).collect());
+        self.outbound = Outbound::only(hosts.into_iter().map(Into::into));
         self
     }
 
@@ -73,38 +82,51 @@ impl HttpClient {
         self
     }
 
-    /// A client with these timeouts; fails if it may not connect to this URL.
-    pub(super) fn client(&self, url: &Url, timeouts: Timeouts) -> Result<Client, Failure> {
-        if !is_allowed(self.allow_only.as_deref(), url) {
-            return Err(Failure::new(format_args!(
-                "{} is not among the allowed hosts",
-                redacted(url)
-            ))
-            .permanent());
-        }
+    /// The hosts of [`Self::allow_only`].
+    pub(super) fn outbound(&self) -> &Outbound {
+        &self.outbound
+    }
+
+    /// A client with these timeouts that reaches only hosts of `outbound`, also after redirects; fails if this URL is none of them.
+    pub(super) fn client(
+        &self,
+        url: &Url,
+        timeouts: Timeouts,
+        outbound: &Outbound,
+    ) -> Result<Client, BoxError> {
+        check(outbound, url)?;
+        let key = (timeouts, outbound.identity());
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&timeouts) {
+        if let Some((_, client)) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = self.build(timeouts)?;
-        clients.insert(timeouts, client.clone());
+        let client = self.build(timeouts, outbound)?;
+        if clients.len() >= MAX_CLIENTS {
+            // Requests that use one of them keep it; only its idle connections are lost.
+            clients.clear();
+        }
+        // With its hosts, which keeps their identity from being given to others.
+        clients.insert(key, (outbound.clone(), client.clone()));
         Ok(client)
     }
 
-    fn build(&self, timeouts: Timeouts) -> Result<Client, Failure> {
+    fn build(&self, timeouts: Timeouts, outbound: &Outbound) -> Result<Client, BoxError> {
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls()?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirects(self.allow_only.clone()))
+            .redirect(redirects(outbound.clone()))
             .connect_timeout(timeouts.connect)
             .read_timeout(timeouts.read);
+        if !outbound.is_any() {
+            builder = builder.dns_resolver(CheckedResolver(outbound.clone()));
+        }
         if self.no_proxy {
             builder = builder.no_proxy();
         }
         Ok(builder.build()?)
     }
 
-    fn tls(&self) -> Result<ClientConfig, Failure> {
+    fn tls(&self) -> Result<ClientConfig, BoxError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         for certificate in &self.roots {
@@ -117,27 +139,35 @@ impl HttpClient {
     }
 }
 
-fn redirects(allow_only: Option<Arc<[String]>>) -> redirect::Policy {
+fn redirects(outbound: Outbound) -> redirect::Policy {
     redirect::Policy::custom(move |attempt| {
         if attempt.previous().len() > MAX_REDIRECTS {
-            attempt.error("too many redirects")
-        } else if is_allowed(allow_only.as_deref(), attempt.url()) {
-            attempt.follow()
-        } else {
-            let problem = format!(
-                "redirected to {}, which is not among the allowed hosts",
-                redacted(attempt.url())
-            );
-            attempt.error(problem)
+            return attempt.error("too many redirects");
+        }
+        match check(&outbound, attempt.url()) {
+            Ok(()) => attempt.follow(),
+            Err(refusal) => attempt.error(refusal.at("redirected")),
         }
     })
 }
 
-fn is_allowed(allow_only: Option<&[String]>, url: &Url) -> bool {
-    let Some(allowed) = allow_only else { return true };
-    let (Some(host), port) = (url.host_str(), url.port_or_known_default()) else { return false };
-    let with_port = port.map(|port| format!("{host}:{port}"));
-    allowed.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
+fn check(outbound: &Outbound, url: &Url) -> Result<(), Refusal> {
+    outbound.check(url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
+}
+
+/// Resolves names to the addresses that may be connected to. reqwest connects to exactly these, so that no name has another address when it is used
+/// than when it was checked. A proxy resolves names itself.
+struct CheckedResolver(Outbound);
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let outbound = self.0.clone();
+        Box::pin(async move {
+            // reqwest puts the port of the URL into the addresses.
+            let addresses = outbound.resolve(name.as_str(), 0).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// A URL for messages: without user, password and query, which often holds a key.
@@ -185,23 +215,5 @@ mod tests {
         let url = url("https://user:hunter2@example.org:8443/send?key=hunter2#hunter2");
 
         assert_eq!(redacted(&url), "https://example.org:8443/send");
-    }
-
-    #[test]
-    fn allowed_host_without_port_allows_every_port() {
-        let allowed = ["example.org".to_owned(), "localhost:8080".to_owned()];
-        let allowed_url = |text| is_allowed(Some(&allowed), &url(text));
-
-        assert!(
-            allowed_url("https://EXAMPLE.org/x")
-                && allowed_url("http://example.org:81")
-                && allowed_url("http://localhost:8080")
-        );
-        assert!(
-            !allowed_url("http://localhost")
-                && !allowed_url("http://example.org.evil")
-                && !allowed_url("http://evil/example.org")
-        );
-        assert!(is_allowed(None, &url("http://evil")));
     }
 }

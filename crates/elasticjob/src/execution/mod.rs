@@ -32,6 +32,7 @@ mod lease;
 mod listener;
 mod observer;
 mod once_listener;
+mod outbound;
 mod output;
 mod runner;
 mod script;
@@ -39,7 +40,6 @@ mod script;
 mod http_client;
 mod work;
 
-pub(crate) use self::executor::Executors;
 #[cfg(feature = "http")]
 pub use self::http::Http;
 pub use self::{
@@ -50,10 +50,12 @@ pub use self::{
     handler::{Handler, SimpleJob},
     listener::{Execution, Listener},
     once_listener::OnceListener,
+    outbound::{Outbound, Outgoing},
     output::{Output, Stream},
     script::{Script, Supervisor, supervise_if_requested},
     work::{IntoWork, kind},
 };
+pub(crate) use self::{executor::Executors, outbound::OutboundPolicy};
 pub use crate::{
     job::Outcome,
     runtime::{CancelReason, CancelToken},

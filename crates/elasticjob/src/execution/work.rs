@@ -30,12 +30,20 @@ pub struct RunSettings<'a> {
     pub output: Arc<dyn Output>,
     /// How long work outside this process may continue.
     pub lease: Lease,
+    /// Whether scripts inherit the variables of this process that lead to registry and history.
+    pub inherits_environment: bool,
 }
 
 impl<'a> RunSettings<'a> {
-    /// Settings without resharding, output recording and lease.
+    /// Settings without resharding, output recording, lease and inherited variables.
     pub fn of(job: &'a Job) -> Self {
-        Self { job, resharding: Arc::new(|| false), output: Arc::new(()), lease: Lease::none() }
+        Self {
+            job,
+            resharding: Arc::new(|| false),
+            output: Arc::new(()),
+            lease: Lease::none(),
+            inherits_environment: false,
+        }
     }
 }
 

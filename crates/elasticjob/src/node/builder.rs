@@ -15,7 +15,8 @@ use crate::{
         sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{
-        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Supervisor,
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Outbound,
+        OutboundPolicy, Outgoing, Output, Supervisor,
     },
     history::Recorder,
     job::Job,
@@ -62,6 +63,7 @@ pub struct Node {
     wrap_registry: RegistryWrapper,
     history: Option<Recorder>,
     supervisor: Option<Supervisor>,
+    outbound: Option<OutboundPolicy>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
     // Reported when the node starts, like an invalid URL.
@@ -103,6 +105,7 @@ impl Node {
             wrap_registry: Box::new(|registry| registry),
             history: None,
             supervisor: None,
+            outbound: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
             declaration_error: None,
@@ -229,6 +232,27 @@ impl Node {
         self
     }
 
+    /// Limits which hosts the requests of HTTP jobs and the alerts of all jobs may reach. `choose` is called with the configuration at that time,
+    /// before every run and every alert: everyone with write access to the registry can change the targets, and should not thereby reach every host
+    /// that this machine can reach.
+    ///
+    /// ```
+    /// use elasticjob::{Node, execution::Outbound};
+    ///
+    /// let hosts = Outbound::only(["shop.example", "mail.example:465"]);
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").outbound(move |_, _| hosts.clone());
+    /// ```
+    #[must_use]
+    pub fn outbound(
+        mut self,
+        choose: impl Fn(&Job, Outgoing) -> Outbound + Send + Sync + 'static,
+    ) -> Self {
+        let choose: OutboundPolicy = Arc::new(choose);
+        self.alert_channels.outbound = Some(Arc::clone(&choose));
+        self.outbound = Some(choose);
+        self
+    }
+
     /// Wraps the registry of this node, to measure or observe its requests.
     ///
     /// ```
@@ -345,6 +369,7 @@ impl Node {
             output: history.output(self.output),
             history,
             supervision: Supervision::new(self.supervisor),
+            outbound: self.outbound,
             flaws: self.flaws,
             stop: CancelToken::new(),
         });

@@ -31,6 +31,8 @@ use super::{
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
+#[cfg(feature = "http")]
+use crate::execution::{HttpWork, IntoWork, Outgoing};
 use crate::problem::Problem;
 use crate::{
     coordination::{
@@ -44,7 +46,8 @@ use crate::{
         trigger::TriggerRequest,
     },
     execution::{
-        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Work,
+        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, OutboundPolicy, Output,
+        Runner, Work,
     },
     history::MissedReason,
     job::{
@@ -86,9 +89,31 @@ pub(super) struct NodeContext {
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
     pub(super) supervision: Supervision,
+    pub(super) outbound: Option<OutboundPolicy>,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
     pub(super) stop: CancelToken,
+}
+
+impl NodeContext {
+    /// Returns the work to run: with requests to the hosts that the program allows, if it is an HTTP job.
+    #[cfg(feature = "http")]
+    fn limit_requests(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        match &self.outbound {
+            Some(choose) if *handler == Handler::Http => {
+                let choose = Arc::clone(choose);
+                let requests = HttpWork::new(Arc::default());
+                requests.outbound(move |job| choose(job, Outgoing::Request)).into_work()
+            }
+            _ => work,
+        }
+    }
+
+    #[cfg(not(feature = "http"))]
+    #[expect(clippy::unused_self, reason = "the other half uses it")]
+    fn limit_requests(&self, _: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        work
+    }
 }
 
 /// The job as the program defines it. The program can change the definition while the job runs.
@@ -127,6 +152,19 @@ impl LocalJob {
         }
     }
 
+    /// Whether the program itself says that this script gets the variables which lead to registry and history. The stored configuration does not
+    /// count: everyone who can write to the registry could make any permitted script print them.
+    pub(super) fn lets_script_inherit_environment(&self, stored: &Job) -> bool {
+        let definition = self.definition.lock().unwrap_or_else(PoisonError::into_inner);
+        let command = |job: &Job| {
+            let line = job.props.get("script.command.line").map(ToOwned::to_owned);
+            (line, job.props.policies().script_shell)
+        };
+        self.author == JobSource::Program
+            && definition.props.policies().script_inherit_environment
+            && command(&definition) == command(stored)
+    }
+
     fn definition(&self) -> Job {
         self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -163,6 +201,7 @@ impl JobLoop {
         ready: watch::Sender<bool>,
     ) -> Self {
         let work = node.supervision.supervise(&entry.handler, entry.work);
+        let work = node.limit_requests(&entry.handler, work);
         let name = entry.job.name.clone();
         let (definition, handler) = (Mutex::new(entry.job), entry.handler);
         Self {
@@ -510,6 +549,7 @@ impl JobLoop {
             claims: member.claims().clone(),
             instance: member.id().clone(),
             job: Arc::clone(job),
+            local: Arc::clone(&self.local),
             work: Arc::clone(&self.work),
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),
