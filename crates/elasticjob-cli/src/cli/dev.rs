@@ -54,7 +54,7 @@ impl Dev {
             #[cfg(feature = "console")]
             console: self.listen,
             worker,
-            history: history.zip(self.history_args.url(None, None)),
+            history: history.zip(self.history_args.url(None, None)?),
             retention: self.history_args.retention_env(),
         };
         block_on(dev.run())

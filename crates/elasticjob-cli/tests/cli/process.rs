@@ -24,9 +24,16 @@ pub(crate) struct CommandOutput {
 /// The binary in an environment without its variables.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
-    for variable in
-        ["ELASTICJOB_REGISTRY", "ELASTICJOB_HISTORY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"]
-    {
+    for variable in [
+        "ELASTICJOB_REGISTRY",
+        "ELASTICJOB_REGISTRY_FILE",
+        "ELASTICJOB_HISTORY",
+        "ELASTICJOB_HISTORY_FILE",
+        "CREDENTIALS_DIRECTORY",
+        "RUST_LOG",
+        "NO_COLOR",
+        "ELASTICJOB_ADDRESS",
+    ] {
         command.env_remove(variable);
     }
     // Tests must not write to the default history file of this machine.
@@ -72,7 +79,7 @@ impl Process {
         Self::spawn(&mut command)
     }
 
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
