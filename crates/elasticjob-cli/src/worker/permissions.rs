@@ -310,7 +310,8 @@ mod tests {
             let outbound = permissions.outbound(&changed, Outgoing::Alert);
             assert_eq!(outbound.allows("evil", 465), is_allowed, "{:?}", changed.props);
         }
-        let unknown = Job { name: "other".parse().unwrap(), ..mail };
+        let mut unknown = mail;
+        unknown.name = "other".parse().unwrap();
         assert!(!permissions.outbound(&unknown, Outgoing::Alert).allows("mail", 465));
     }
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use elasticjob::runtime::{Clock, SystemClock};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than anything in these tests takes; a test that waits this long fails.
@@ -92,8 +93,11 @@ impl Process {
 
     /// Waits for the next line of the log that contains `part`.
     pub(crate) fn wait_for_log(&mut self, part: &str) -> String {
+        // A worker with jobs never falls silent, so there is a limit for all lines together, too.
+        let deadline = SystemClock.monotonic() + 3 * PATIENCE;
         loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let Some(line) = line.ok().filter(|_| SystemClock.monotonic() < deadline) else {
                 panic!("{part:?} was never logged; log:\n{}", self.seen.join("\n"));
             };
             self.seen.push(line.clone());

@@ -204,7 +204,39 @@ pub(super) async fn body_text(mut response: Response) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn rebound_name_is_not_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = url(&format!("http://localhost:{}/", listener.local_addr().unwrap().port()));
+        let second = Duration::from_secs(1);
+        let outbound = Outbound::only(["localhost"]);
+        // As if the name had been found on the internet before.
+        outbound.admit("localhost", &["93.184.216.34".parse().unwrap()]).unwrap();
+        let timeouts = Timeouts { connect: second, read: second };
+        let client = HttpClient::new().no_proxy().client(&url, timeouts, &outbound).unwrap();
+
+        let error = client.get(url).send().await.unwrap_err();
+
+        assert!(Refusal::in_chain(&error).is_some(), "{error:?}");
+        assert!(listener.accept().now_or_never().is_none(), "there was a connection");
+    }
+
+    #[test]
+    fn number_of_clients_is_bounded() {
+        let http_client = HttpClient::new();
+        for millis in 1..=2 * MAX_CLIENTS as u64 {
+            let read = Duration::from_millis(millis);
+            let timeouts = Timeouts { connect: read, read };
+            http_client.client(&url("http://x"), timeouts, &Outbound::any()).unwrap();
+        }
+
+        assert!(http_client.clients.lock().unwrap().len() <= MAX_CLIENTS);
+    }
 
     fn url(text: &str) -> Url {
         text.parse().unwrap()

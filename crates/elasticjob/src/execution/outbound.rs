@@ -143,7 +143,7 @@ impl Outbound {
     }
 
     /// The addresses of a name that may be connected to.
-    fn admit(&self, name: &str, found: &[IpAddr]) -> Result<Vec<IpAddr>, Refusal> {
+    pub(super) fn admit(&self, name: &str, found: &[IpAddr]) -> Result<Vec<IpAddr>, Refusal> {
         let Some(allowed) = &self.0 else { return Ok(found.to_vec()) };
         let name = normal(name);
         let is_named = |address: &IpAddr| {
