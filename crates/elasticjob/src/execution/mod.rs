@@ -32,6 +32,10 @@ mod lease;
 mod listener;
 mod observer;
 mod once_listener;
+#[cfg_attr(
+    not(any(feature = "http", feature = "email")),
+    expect(dead_code, reason = "nothing leaves the machine without these features")
+)]
 mod outbound;
 mod output;
 mod runner;

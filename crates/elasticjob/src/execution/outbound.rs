@@ -114,6 +114,7 @@ impl Outbound {
     }
 
     /// Tells instances with different hosts apart, for as long as they live.
+    #[cfg(feature = "http")]
     pub(super) fn identity(&self) -> usize {
         self.0.as_ref().map_or(0, |allowed| Arc::as_ptr(allowed).addr())
     }

@@ -15,8 +15,8 @@ use crate::{
         sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{
-        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Outbound,
-        OutboundPolicy, Outgoing, Output, Supervisor,
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Outbound, Outgoing,
+        Output, Supervisor,
     },
     history::Recorder,
     job::Job,
@@ -63,7 +63,6 @@ pub struct Node {
     wrap_registry: RegistryWrapper,
     history: Option<Recorder>,
     supervisor: Option<Supervisor>,
-    outbound: Option<OutboundPolicy>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
     // Reported when the node starts, like an invalid URL.
@@ -105,7 +104,6 @@ impl Node {
             wrap_registry: Box::new(|registry| registry),
             history: None,
             supervisor: None,
-            outbound: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
             declaration_error: None,
@@ -247,9 +245,7 @@ impl Node {
         mut self,
         choose: impl Fn(&Job, Outgoing) -> Outbound + Send + Sync + 'static,
     ) -> Self {
-        let choose: OutboundPolicy = Arc::new(choose);
-        self.alert_channels.outbound = Some(Arc::clone(&choose));
-        self.outbound = Some(choose);
+        self.alert_channels.outbound = Some(Arc::new(choose));
         self
     }
 
@@ -342,6 +338,8 @@ impl Node {
         let registry = Arc::new(ClockedRegistry { registry, clock: Arc::clone(&schedule_clock) });
         let timer = Timer::new(Arc::clone(&clock));
         let mut alert_tasks = Tasks::new();
+        #[cfg(feature = "http")]
+        let outbound = self.alert_channels.outbound.clone();
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
         let mut recording = None;
@@ -369,7 +367,8 @@ impl Node {
             output: history.output(self.output),
             history,
             supervision: Supervision::new(self.supervisor),
-            outbound: self.outbound,
+            #[cfg(feature = "http")]
+            outbound,
             flaws: self.flaws,
             stop: CancelToken::new(),
         });

@@ -32,7 +32,7 @@ use super::{
     timer::{Alarm, Timer},
 };
 #[cfg(feature = "http")]
-use crate::execution::{HttpWork, IntoWork, Outgoing};
+use crate::execution::{HttpWork, IntoWork, OutboundPolicy, Outgoing};
 use crate::problem::Problem;
 use crate::{
     coordination::{
@@ -46,8 +46,7 @@ use crate::{
         trigger::TriggerRequest,
     },
     execution::{
-        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, OutboundPolicy, Output,
-        Runner, Work,
+        Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Work,
     },
     history::MissedReason,
     job::{
@@ -89,6 +88,8 @@ pub(super) struct NodeContext {
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
     pub(super) supervision: Supervision,
+    /// Chooses which hosts the requests of HTTP jobs may reach.
+    #[cfg(feature = "http")]
     pub(super) outbound: Option<OutboundPolicy>,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
