@@ -18,6 +18,8 @@ use elasticjob::{
 use elasticjob_console::{ConsoleError, ConsoleErrorKind};
 use elasticjob_jobfile::JobFileError;
 
+use crate::output::replace_control_chars;
+
 /// Exit code: one for each way in which a script may react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -94,7 +96,7 @@ impl Error {
 }
 
 fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    replace_control_chars(&text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
 impl From<CronError> for Error {

@@ -1,11 +1,13 @@
 //! Prints data to standard output, as tables, JSON or YAML, and messages to standard error.
 
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     io::{self, Write},
 };
 
 use clap::ValueEnum;
+use elasticjob::problem::is_unprintable;
 use serde_json::Value;
 
 use crate::error::{Code, Error};
@@ -76,7 +78,25 @@ impl Table {
 
 /// Stored text may contain anything, including control characters that move the terminal's cursor or break a row.
 pub(crate) fn replace_control_chars(text: &str) -> String {
-    text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect()
+    text.chars().map(|each| if is_unprintable(each) { ' ' } else { each }).collect()
+}
+
+/// JSON in which the characters that a terminal obeys are escaped. JSON itself escapes only those below 32; the others can only be within its strings.
+pub(crate) fn escape_json(json: &str) -> Cow<'_, str> {
+    let is_escaped = |each: char| is_unprintable(each) && each != '\n';
+    if !json.contains(is_escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for each in json.chars() {
+        if is_escaped(each) {
+            // All of them have four digits.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(each));
+        } else {
+            escaped.push(each);
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// Wraps a text that begins in column `start`; words are never split.
@@ -112,8 +132,9 @@ pub(crate) fn print_all(format: Format, tables: &[Table], value: &Value) -> Resu
             let texts = tables.iter().map(Table::text).filter(|text| !text.is_empty());
             texts.collect::<Vec<_>>().join("\n")
         }
-        Format::Json => format!("{value:#}\n"),
-        Format::Yaml => yaml(value),
+        Format::Json => escape_json(&format!("{value:#}\n")).into_owned(),
+        // Only in quotes, where YAML reads the same escapes.
+        Format::Yaml => escape_json(&yaml(value)).into_owned(),
     };
     write(text.as_bytes())
 }
@@ -228,6 +249,20 @@ mod tests {
         table.row(["1000000".to_owned(), "b".to_owned()]);
 
         assert_eq!(table.text(), "SHARD    INSTANCE\n0        a\n1000000  b\n");
+    }
+
+    #[test]
+    fn json_and_yaml_escape_what_a_terminal_obeys() {
+        let value = json!({ "te\u{9b}xt": "\u{1b}[2J\u{9b}\u{7f}\u{202e}作业" });
+
+        let text = escape_json(&format!("{value:#}")).into_owned();
+
+        assert!(!text.contains(|each| is_unprintable(each) && each != '\n'), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert_eq!(
+            escape_json(&yaml(&value)),
+            "\"te\\u009bxt\": \"\\u001b[2J\\u009b\\u007f\\u202e作业\"\n"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(super) fn entry_keys() -> Vec<&'static str> {
 }
 
 /// Every `elasticjob.*` key that `props` may contain.
-pub(super) const ELASTICJOB_PROPS: [&str; 14] = [
+pub(super) const ELASTICJOB_PROPS: [&str; 15] = [
     prop::TIMEOUT,
     prop::RETRY_MAX_ATTEMPTS,
     prop::RETRY_BACKOFF,
@@ -50,6 +50,7 @@ pub(super) const ELASTICJOB_PROPS: [&str; 14] = [
     prop::HANDLER,
     prop::DST,
     prop::SCRIPT_SHELL,
+    prop::SCRIPT_INHERIT_ENVIRONMENT,
     prop::HTTP_LOG_ONLY,
     prop::WEBHOOK_URL,
     prop::WEBHOOK_CONNECT_TIMEOUT,

@@ -87,6 +87,40 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Text from outside as a terminal may show it: control characters other than line breaks and tabs, and characters that break a line or turn its
+/// direction unseen, are written as `\u{1b}`.
+///
+/// ```
+/// use elasticjob::problem::printable;
+///
+/// assert_eq!(printable("作业 settle\n"), "作业 settle\n");
+/// assert_eq!(printable("\u{1b}[2Jgone"), r"\u{1b}[2Jgone");
+/// ```
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_escaped = |each: char| is_unprintable(each) && !matches!(each, '\n' | '\t');
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut printable = String::with_capacity(text.len() + 8);
+    for each in text.chars() {
+        if is_escaped(each) {
+            printable.extend(each.escape_unicode());
+        } else {
+            printable.push(each);
+        }
+    }
+    Cow::Owned(printable)
+}
+
+/// Whether a terminal obeys the character instead of showing it: control characters, separators of lines, marks of direction.
+pub fn is_unprintable(each: char) -> bool {
+    each.is_control()
+        || matches!(
+            each,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
 /// An error and its causes, separated by `: `. A cause that the error already repeats at its end is left out.
 pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut message = error.to_string();

@@ -103,6 +103,8 @@ impl Console {
         let mut registries = named_urls("registries", &file.registries)?;
         registries.extend(self.registry.iter().map(|given| parse_named(given)));
         if registries.is_empty() {
+            let mut global = global.clone();
+            global.load_registry()?;
             registries.push(("default".to_owned(), global.registry(None)));
         }
         let mut histories = named_urls("histories", &file.histories)?;

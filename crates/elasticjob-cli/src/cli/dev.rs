@@ -58,7 +58,7 @@ impl Dev {
             console: self.listen,
             worker,
             max_shards: global.max_shards,
-            history: history.zip(self.history_args.url(None, None)),
+            history: history.zip(self.history_args.url(None, None)?),
             retention: self.history_args.retention_env(),
         };
         block_on(dev.run())

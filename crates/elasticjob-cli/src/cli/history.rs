@@ -1,6 +1,6 @@
 //! `elasticjob history`
 
-use std::{fmt::Write as _, num::NonZeroU32, path::Path, time::Duration};
+use std::{ffi::OsString, fmt::Write as _, num::NonZeroU32, path::Path, time::Duration};
 
 use clap::Subcommand;
 use elasticjob::{
@@ -17,6 +17,7 @@ use super::{
     connection::{block_on_current_thread, format_instant, or_dash, to_json},
     default_history,
     run::parse_duration,
+    secret_file,
 };
 use crate::{
     error::{Code, Error},
@@ -45,12 +46,20 @@ pub(crate) struct StoreArgs {
     // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true)]
     history: Option<String>,
+    /// File with the URL of the history store, which may hold a password
+    #[arg(long, value_name = "FILE", env = "ELASTICJOB_HISTORY_FILE")]
+    history_file: Option<OsString>,
 }
 
 impl StoreArgs {
-    /// The URL of flag or environment, else the default file of the registry.
+    /// The URL of flag, environment or credential.
+    fn explicit(&self) -> Result<Option<String>, Error> {
+        secret_file::url("history", self.history.as_deref(), self.history_file.as_deref())
+    }
+
+    /// The URL of flag, environment or credential, else the default file of the registry.
     pub(crate) fn url(&self, global: &Global) -> Result<HistoryUrl, Error> {
-        match self.history.as_deref().filter(|url| !url.is_empty()) {
+        match self.explicit()? {
             Some(url) => Ok(url.parse()?),
             None => default_history::file(global.explicit_registry())
                 .map(HistoryUrl::sqlite)
@@ -63,11 +72,11 @@ impl StoreArgs {
 
     /// Opens the store; `None` with `--history none`, or if no URL is set and the default file does not exist.
     pub(super) async fn open_if_exists(&self, global: &Global) -> Result<Option<Store>, Error> {
-        let is_wanted = self.history.as_deref() != Some("none");
-        let is_set = self.history.as_deref().is_some_and(|url| !url.is_empty());
+        let explicit = self.explicit()?;
         let has_default =
             || default_history::file(global.explicit_registry()).is_some_and(|file| file.exists());
-        if !is_wanted || !(is_set || has_default()) {
+        let is_wanted = explicit.as_deref().map_or_else(has_default, |explicit| explicit != "none");
+        if !is_wanted {
             return Ok(None);
         }
         Ok(Some(self.open(global).await?))
@@ -79,7 +88,7 @@ impl StoreArgs {
         if let Some(file) = url.file().filter(|file| !file.exists()) {
             let mut hint = "`elasticjob run` and `elasticjob dev` write it; --history URL selects another store".to_owned();
             let others = other_history_files(file);
-            if self.history.is_none() && !others.is_empty() {
+            if self.explicit()?.is_none() && !others.is_empty() {
                 let _ = write!(
                     hint,
                     ", and so does the --registry of the worker; files in the same folder: {}",
@@ -415,7 +424,7 @@ fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
                 replace_control_chars(printed)
             );
         } else {
-            let _ = writeln!(text, "{}", to_json(line)?);
+            let _ = writeln!(text, "{}", output::escape_json(&to_json(line)?.to_string()));
         }
     }
     Ok(text)

@@ -1,13 +1,13 @@
 //! The history options of `run` and `dev`.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use elasticjob::{
     history::{HistoryUrl, Recorder, Retention, StoreError, default_path},
     problem::Problem,
 };
 
-use super::{default_history, history::parse_age};
+use super::{default_history, history::parse_age, secret_file};
 use crate::error::Error;
 
 const HISTORY_HELP: &str = "History store: sqlite:FILE, postgres://…, mysql://…, or none [default: the one of the files, else a file in the user's state folder]";
@@ -21,6 +21,9 @@ pub(super) struct HistoryArgs {
     // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true, help = HISTORY_HELP)]
     history: Option<String>,
+    /// File with the URL of the history store, which may hold a password
+    #[arg(long, value_name = "FILE", env = "ELASTICJOB_HISTORY_FILE")]
+    history_file: Option<OsString>,
     /// Folder for history while its database is unreachable [default: beside the SQLite file, or beside the default one]
     #[arg(long, value_name = "DIR", env = "ELASTICJOB_HISTORY_SPILL")]
     history_spill: Option<PathBuf>,
@@ -43,17 +46,22 @@ pub(super) struct HistoryTarget {
 }
 
 impl HistoryArgs {
-    /// The history URL of flag or environment, else of a file, else the default file of this registry. `None` if the URL is `none`, or if there is no
-    /// home directory for a default file.
-    pub(super) fn url(&self, file_url: Option<&str>, registry: Option<&str>) -> Option<String> {
-        let given = self.history.as_deref().filter(|url| !url.is_empty());
-        match given.or(file_url) {
+    /// The history URL of flag, environment or credential, else of a job file, else the default file of this registry. `None` if the URL is `none`, or
+    /// if there is no home directory for a default file.
+    pub(super) fn url(
+        &self,
+        file_url: Option<&str>,
+        registry: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let given =
+            secret_file::url("history", self.history.as_deref(), self.history_file.as_deref())?;
+        Ok(match given.as_deref().or(file_url) {
             Some("none") => None,
             Some(url) => Some(url.to_owned()),
             None => {
                 default_history::file(registry).map(|path| format!("sqlite:{}", path.display()))
             }
-        }
+        })
     }
 
     /// The recorder for this history; `None` if there is none.
@@ -62,7 +70,7 @@ impl HistoryArgs {
         file_url: Option<&str>,
         registry: Option<&str>,
     ) -> Result<Option<HistoryTarget>, Error> {
-        let Some(url) = self.url(file_url, registry) else { return Ok(None) };
+        let Some(url) = self.url(file_url, registry)? else { return Ok(None) };
         let url: HistoryUrl = url
             .parse()
             .map_err(|error: StoreError| Error::bad_input(Problem::of(&error).at("--history")))?;
@@ -154,18 +162,13 @@ mod tests {
     fn flag_precedes_the_file_and_none_disables_history() {
         let (flag_url, file_url) = ("sqlite:/tmp/a.db", "mysql://db/jobs");
 
-        assert_eq!(
-            with_history(Some(flag_url)).url(Some(file_url), None).as_deref(),
-            Some(flag_url)
-        );
-        assert_eq!(with_history(None).url(Some(file_url), None).as_deref(), Some(file_url));
-        assert_eq!(with_history(Some("")).url(Some(file_url), None).as_deref(), Some(file_url));
-        assert_eq!(with_history(Some("none")).url(Some(file_url), None), None);
-        assert!(
-            with_history(None)
-                .url(None, None)
-                .is_none_or(|url| url.ends_with("/elasticjob/history.db"))
-        );
+        let url =
+            |history: Option<&str>, file_url| with_history(history).url(file_url, None).unwrap();
+        assert_eq!(url(Some(flag_url), Some(file_url)).as_deref(), Some(flag_url));
+        assert_eq!(url(None, Some(file_url)).as_deref(), Some(file_url));
+        assert_eq!(url(Some(""), Some(file_url)).as_deref(), Some(file_url));
+        assert_eq!(url(Some("none"), Some(file_url)), None);
+        assert!(url(None, None).is_none_or(|url| url.ends_with("/elasticjob/history.db")));
     }
 
     #[test]

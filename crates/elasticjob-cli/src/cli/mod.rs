@@ -15,8 +15,11 @@ mod history_args;
 mod job;
 mod man;
 mod run;
+mod secret_file;
 mod server;
 mod shard;
+
+use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use elasticjob::{execution::Supervisor, job::ShardLimit};
@@ -43,7 +46,7 @@ const EXIT_CODES: &str = "Data is printed on standard output, everything else on
     10 changes or problems found (apply --dry-run, doctor), 20 the run failed (trigger --wait)";
 
 /// Options of every command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(
@@ -57,6 +60,9 @@ pub(crate) struct Global {
     /// How many shards a job may have, at most 100000: one with more is invalid, and is neither stored nor run
     #[arg(long, global = true, value_name = "N", env = "ELASTICJOB_MAX_SHARDS", default_value_t)]
     max_shards: ShardLimit,
+    /// File with the registry URL, which may hold a password
+    #[arg(long, global = true, value_name = "FILE", env = "ELASTICJOB_REGISTRY_FILE")]
+    registry_file: Option<OsString>,
     /// Output format of data
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -69,6 +75,13 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// Reads the registry URL from its file or credential, if it is there.
+    fn load_registry(&mut self) -> Result<(), Error> {
+        let file = self.registry_file.take();
+        self.registry = secret_file::url("registry", self.registry.as_deref(), file.as_deref())?;
+        Ok(())
+    }
+
     /// The registry URL of flag or environment, else of a file, else the default.
     fn registry(&self, file_url: Option<&str>) -> String {
         self.explicit_registry().or(file_url).unwrap_or(DEFAULT_REGISTRY).to_owned()
@@ -115,9 +128,24 @@ enum Command {
     Man(man::Man),
 }
 
+impl Command {
+    /// Whether the command uses the registry of `--registry`. The console has a flag of that name for itself.
+    fn uses_registry(&self) -> bool {
+        match self {
+            Self::Cron(_) | Self::Completions(_) | Self::Man(_) => false,
+            #[cfg(feature = "console")]
+            Self::Console(_) => false,
+            _ => true,
+        }
+    }
+}
+
 /// Parses the command line and runs the command. An invalid command line is reported by clap, which then exits.
 pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
-    let Options { global, command } = Options::parse();
+    let Options { mut global, command } = Options::parse();
+    if command.uses_registry() {
+        global.load_registry()?;
+    }
     match command {
         Command::Run(run) => run.run(&global, supervisor),
         Command::Dev(dev) => dev.run(&global, supervisor),

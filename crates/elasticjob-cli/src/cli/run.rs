@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
 };
@@ -56,8 +56,8 @@ pub(super) struct Run {
     /// Folders with programs that jobs may run if their command line is set in the registry and not in the files
     #[arg(long, value_name = "DIR", num_args = 1..)]
     scripts_from: Vec<PathBuf>,
-    /// Hosts that jobs may call if their URL is set in the registry and not in the files
-    #[arg(long, value_name = "HOST", num_args = 1..)]
+    /// Hosts that requests and alerts may go to if they are set in the registry and not in the files
+    #[arg(long, value_name = "HOST", num_args = 1.., value_parser = parse_host)]
     http_allow: Vec<String>,
     /// Folder with the secrets that jobs refer to as secret:NAME, one file for each [default: the credentials of systemd]
     #[arg(long, value_name = "DIR", env = "ELASTICJOB_SECRETS_DIR")]
@@ -162,6 +162,23 @@ impl Run {
     }
 }
 
+/// A host with or without a port, not a URL: a right is for all requests to a host.
+fn parse_host(text: &str) -> Result<String, String> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_name = |host: &str| {
+        host.chars().all(|each| each.is_alphanumeric() || matches!(each, '-' | '_' | '.'))
+    };
+    let is_host = !host.is_empty() && (bare.parse::<IpAddr>().is_ok() || is_name(host));
+    if is_host && port.is_none_or(|port| port.parse::<u16>().is_ok()) {
+        return Ok(text.to_owned());
+    }
+    Err("a host, for example shop.example, shop.example:8080 or [::1]:8080; not a URL".to_owned())
+}
+
 /// Runs a future to completion on a multi-threaded runtime.
 pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
@@ -234,4 +251,23 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     text.parse().map_err(|_| "an address and a port, for example 127.0.0.1:8900".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_of_http_allow_is_a_name_or_an_address() {
+        for host in
+            ["shop", "shop.example:8080", "10.0.0.1", "10.0.0.1:80", "::1", "[::1]", "[::1]:80"]
+        {
+            assert_eq!(parse_host(host).as_deref(), Ok(host));
+        }
+        for host in
+            ["", ":80", "shop:", "shop:http", "shop:99999", "http://shop", "shop/x", "*", "a b"]
+        {
+            assert!(parse_host(host).is_err(), "{host}");
+        }
+    }
 }

@@ -45,6 +45,8 @@ impl Children {
                 .args(["--endpoint", endpoint, "--registry", registry])
                 // Not an argument, since every user can see those and the URL may hold a password.
                 .env("ELASTICJOB_HISTORY", history.map_or("none", |(_, url)| url))
+                .env_remove("ELASTICJOB_HISTORY_FILE")
+                .env_remove("ELASTICJOB_REGISTRY_FILE")
                 .envs(retention.iter().map(|(name, value)| (name, value)))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())

@@ -3,7 +3,7 @@
 //! ```text
 //!   files ──▶ jobs ──▶ node ── starts, retries while the registry is unreachable ──▶ runs ── SIGTERM ──▶ drains
 //!                       │                                                             │
-//!                       └ permissions: which stored commands and URLs may run         ├ reconciler: polls files and registry
+//!                       └ permissions: which stored commands and targets are allowed  ├ reconciler: polls files and registry
 //!                                                                                     ├ health: /healthz, /readyz, /metrics
 //!                                                                                     └ dump: Java ElasticJob's dump service
 //! ```
@@ -150,10 +150,12 @@ impl Worker {
 
     fn node(&self, context: &WorkerContext) -> Node {
         let metrics = Arc::clone(&context.metrics);
+        let permissions = context.permissions.clone();
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
             .max_shards(self.max_shards)
             .secrets(self.secrets.clone())
+            .outbound(move |job, outgoing| permissions.outbound(job, outgoing))
             .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);

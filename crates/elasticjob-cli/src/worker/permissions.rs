@@ -1,31 +1,37 @@
-//! Which commands and requests from the registry this worker may run.
+//! Which commands, requests and alerts from the registry this worker may run and send.
 //!
-//! Stored configuration overrides the files, so anyone who can write to the registry can change the command line or URL of a job, or define new jobs.
-//! Commands and URLs of the local files are trusted and always run. Everything else runs only if the operator allowed it: programs in the
-//! folders of `--scripts-from`, requests to the hosts of `--http-allow`.
+//! Stored configuration overrides the files, so anyone who can write to the registry can change the command line, the request or the alert of a job, or
+//! define new jobs. What is in the local files is trusted, each request and each alert as a whole. Everything else runs only if the operator allowed
+//! it: programs in the folders of `--scripts-from`, requests and alerts to the hosts of `--http-allow`.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use elasticjob::{
-    execution::{Failure, Http, Script},
-    job::{Job, JobName, keys, mask_text},
+    execution::{Failure, Http, Outbound, Outgoing, Script},
+    job::{Alert, Dingtalk, Job, JobName, Webhook, keys, mask_text},
 };
 
 use crate::error::Error;
 use elasticjob::problem::Problem;
 use elasticjob_jobfile::{Entry, Kind};
 
-/// What may run besides the commands and URLs of the files. Clones share the file jobs.
-#[derive(Debug, Clone, Default)]
+const ALLOW_HINT: &str = "--http-allow HOST allows requests and alerts to a host";
+
+/// Properties of an HTTP job that are not part of its request.
+const HTTP_TIMEOUTS: [&str; 2] =
+    ["http.connect.timeout.milliseconds", "http.read.timeout.milliseconds"];
+
+/// What may run and be sent besides what is in the files. Clones share the file jobs.
+#[derive(Debug, Clone)]
 pub(crate) struct Permissions {
     /// Canonical paths of the folders whose programs may run.
     folders: Vec<PathBuf>,
-    /// Hosts, with or without port.
-    hosts: Vec<String>,
+    hosts: Outbound,
     /// The jobs of the files as last read.
     file_jobs: Arc<Mutex<BTreeMap<JobName, Job>>>,
 }
@@ -43,14 +49,15 @@ impl Permissions {
             }
         });
         let folders = folders.collect::<Result<_, _>>()?;
-        Ok(Self { folders, hosts: hosts.to_vec(), file_jobs: Arc::default() })
+        let hosts = Outbound::only(hosts).with_hint(ALLOW_HINT);
+        Ok(Self { folders, hosts, file_jobs: Arc::default() })
     }
 
     /// Whether anything of this kind may run that is not in the files.
     pub(super) fn allows_any(&self, kind: &Kind) -> bool {
         match kind {
             Kind::Script => !self.folders.is_empty(),
-            Kind::Http => !self.hosts.is_empty(),
+            Kind::Http => !self.hosts.is_none(),
             Kind::Java(_) => false,
         }
     }
@@ -107,29 +114,78 @@ impl Permissions {
 
     fn check_request(&self, file: Option<&Job>, stored: &Job) -> Result<(), Failure> {
         const URI: &str = "http.uri";
-        let host = Http::of(stored)?.host();
-        let without_port = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-        let is_allowed = |allowed: &String| {
-            allowed.eq_ignore_ascii_case(&host) || allowed.eq_ignore_ascii_case(without_port)
-        };
-        if file.is_some_and(|file| {
-            file.props.get(URI) == stored.props.get(URI) && has_same_headers(file, stored)
-        }) || self.hosts.iter().any(is_allowed)
-        {
+        let request = Http::of(stored)?;
+        if request.is_allowed(&self.hosts) {
             return Ok(());
         }
-        let problem =
-            format!("{URI}: the registry sets the host {host:?}, which is not in the job files");
-        let hint = "--http-allow HOST allows requests to a host";
-        Err(Failure::new(Problem::new(problem).with_hint(hint)))
+        let problem = match file.map(|file| changed_request_key(file, stored)) {
+            Some(None) => return Ok(()),
+            // Without the value, which may be a secret.
+            Some(Some(key)) if key != URI => {
+                format!("{key}: the registry sets another value than the job files")
+            }
+            _ => {
+                let host = request.host();
+                format!("{URI}: the registry sets the host {host:?}, which is not in the job files")
+            }
+        };
+        Err(Failure::new(Problem::new(problem).with_hint(ALLOW_HINT)))
+    }
+
+    /// Which hosts a job may reach with its stored configuration: any with a request or an alert of the files, else those that the operator allowed.
+    pub(super) fn outbound(&self, stored: &Job, outgoing: Outgoing) -> Outbound {
+        let file_jobs = self.file_jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_of_the_files = file_jobs.get(&stored.name).is_some_and(|file| match outgoing {
+            Outgoing::Request => changed_request_key(file, stored).is_none(),
+            Outgoing::Alert => is_same_alert(file, stored),
+        });
+        if is_of_the_files { Outbound::any() } else { self.hosts.clone() }
     }
 }
 
-/// Whether the requests of two jobs have the same headers: those of the registry must not be sent to a host that only the file may call.
-fn has_same_headers(file: &Job, stored: &Job) -> bool {
+/// Allows only what is in the files.
+impl Default for Permissions {
+    fn default() -> Self {
+        let hosts = Outbound::only([""; 0]).with_hint(ALLOW_HINT);
+        Self { folders: Vec::new(), hosts, file_jobs: Arc::default() }
+    }
+}
+
+/// A property in which the requests of two HTTP jobs differ; the URL first.
+fn changed_request_key<'a>(file: &'a Job, stored: &'a Job) -> Option<&'a str> {
     let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
-    let mut headers = keys.filter(|key| key.starts_with(keys::HTTP_HEADER));
-    headers.all(|key| file.props.get(key) == stored.props.get(key))
+    let of_the_request = keys.filter(|key| is_of_a_request(key) && !HTTP_TIMEOUTS.contains(key));
+    std::iter::once("http.uri")
+        .chain(of_the_request)
+        .find(|key| file.props.get(key) != stored.props.get(key))
+}
+
+fn is_of_a_request(key: &str) -> bool {
+    key.starts_with("http.") || key.starts_with(keys::HTTP_HEADER)
+}
+
+/// Whether both jobs report failures to the same target, with the same account, recipients and keys. Timeouts may differ.
+fn is_same_alert(file: &Job, stored: &Job) -> bool {
+    match (Alert::of(file), Alert::of(stored)) {
+        (Ok(file), Ok(stored)) => without_timeouts(file) == without_timeouts(stored),
+        _ => false,
+    }
+}
+
+fn without_timeouts(alert: Alert) -> Alert {
+    let webhook = |Webhook { url, .. }| Webhook {
+        url,
+        connect_timeout: Duration::ZERO,
+        read_timeout: Duration::ZERO,
+    };
+    match alert {
+        Alert::Wechat(target) => Alert::Wechat(webhook(target)),
+        Alert::Webhook(target) => Alert::Webhook(webhook(target)),
+        Alert::Dingtalk(robot) => {
+            Alert::Dingtalk(Dingtalk { webhook: webhook(robot.webhook), ..robot })
+        }
+        alert => alert,
+    }
 }
 
 /// Whether a program is in a folder, after links and `..` are resolved. A program that is found through `PATH` is not.
@@ -207,5 +263,65 @@ mod tests {
         assert!(check(&header).is_err(), "a header of the registry with the URL of the file");
         assert!(check(&request("http://shop:8081/")).is_err());
         assert!(check(&request("http://169.254.169.254/latest")).is_err());
+    }
+
+    #[test]
+    fn request_of_the_file_is_allowed_as_a_whole() {
+        let permissions = Permissions::default();
+        let file = request("http://shop/settle").prop("http.data", "all").unwrap();
+        set_file_job(&permissions, &file, &Kind::Http);
+        let with = |key: &str, value: &str| file.clone().prop(key, value).unwrap();
+
+        for (key, value) in [
+            ("http.uri", "http://shop/delete"),
+            ("http.method", "POST"),
+            ("http.data", "none"),
+            ("http.content.type", "text/plain"),
+            ("http.header", "of a later version"),
+        ] {
+            let changed = with(key, value);
+            let refused = permissions.check(&Kind::Http, &changed).unwrap_err().to_string();
+            assert!(refused.contains(key) && refused.contains("--http-allow"), "{refused}");
+            assert!(!permissions.outbound(&changed, Outgoing::Request).allows("shop", 80), "{key}");
+        }
+        let slower = with("http.read.timeout.milliseconds", "9000");
+        assert_eq!(permissions.check(&Kind::Http, &slower), Ok(()));
+        assert!(permissions.outbound(&slower, Outgoing::Request).allows("elsewhere", 80));
+    }
+
+    #[test]
+    fn alert_of_the_file_is_allowed_as_a_whole() {
+        let permissions = Permissions::default();
+        let email = [
+            ("email.host", "mail"),
+            ("email.port", "465"),
+            ("email.username", "u"),
+            ("email.password", "p"),
+            ("email.from", "a@x"),
+            ("email.to", "b@x"),
+        ];
+        let mail = email.iter().fold(script("echo").alert("EMAIL"), |job, (key, value)| {
+            job.prop(*key, *value).unwrap()
+        });
+        let robot = script("echo").alert("DINGTALK").prop("dingtalk.webhook", "http://robot/x");
+        let robot = robot.unwrap();
+
+        for (file, changed, is_allowed) in [
+            (&mail, mail.clone(), true),
+            (&mail, mail.clone().prop("email.to", "c@x").unwrap(), false),
+            (&mail, mail.clone().prop("email.bcc", "c@x").unwrap(), false),
+            (&mail, mail.clone().prop("email.host", "evil").unwrap(), false),
+            (&mail, robot.clone(), false),
+            (&robot, robot.clone().prop("dingtalk.readTimeoutMilliseconds", "9").unwrap(), true),
+            (&robot, robot.clone().prop("dingtalk.webhook", "http://robot/y").unwrap(), false),
+            (&robot, robot.clone().prop("dingtalk.keyword", "k").unwrap(), false),
+        ] {
+            set_file_job(&permissions, file, &Kind::Script);
+            let outbound = permissions.outbound(&changed, Outgoing::Alert);
+            assert_eq!(outbound.allows("evil", 465), is_allowed, "{:?}", changed.props);
+        }
+        let mut unknown = mail;
+        unknown.name = "other".parse().unwrap();
+        assert!(!permissions.outbound(&unknown, Outgoing::Alert).allows("mail", 465));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     metrics::{metrics, worker},
-    process::elasticjob,
+    process::{binary, elasticjob},
 };
 
 fn deploy() -> PathBuf {
@@ -80,6 +80,48 @@ fn jobs_of_the_kubernetes_manifests_are_valid() {
 
     assert_eq!((output.code, &*output.stderr), (Some(0), ""));
     assert!(output.stdout.contains("hello"), "{}", output.stdout);
+}
+
+/// The word after `start` on each line that has it.
+fn words_after(text: &str, start: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.split_once(start));
+    let ends = |letter: char| !(letter.is_ascii_alphanumeric() || "_.".contains(letter));
+    lines.map(|(_, rest)| rest.split(ends).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn passwords_in_deploy_come_from_files_that_run_reads() {
+    let read = |file: &str| fs::read_to_string(deploy().join(file)).unwrap();
+    let help = elasticjob(&["run", "--help"]).stdout;
+    let unit = read("systemd/elasticjob.service");
+    let folder = tempfile::tempdir().unwrap();
+    for name in words_after(&unit, "LoadCredential=") {
+        fs::write(folder.path().join(name), "no-such-kind://").unwrap();
+    }
+
+    // The credential of the unit is what the worker takes as its registry.
+    let jobs = deploy().join("kubernetes/jobs.yml");
+    let output = binary()
+        .args(["run", "--check", "-f", jobs.to_str().unwrap()])
+        .env("CREDENTIALS_DIRECTORY", folder.path())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("no-such-kind"), "{stderr}");
+
+    for (file, count) in [("kubernetes/worker.yaml", 2), ("container/Dockerfile", 2)] {
+        let text = read(file);
+        let variables: BTreeSet<String> = ["name: ", "-e "]
+            .iter()
+            .flat_map(|start| words_after(&text, start))
+            .filter(|name| name.starts_with("ELASTICJOB_"))
+            .collect();
+        assert_eq!(variables.len(), count, "{file}: {variables:?}");
+        for name in variables.iter().filter(|name| *name != "ELASTICJOB_ADDRESS") {
+            assert!(help.contains(&format!("[env: {name}")), "{file}: run does not read {name}");
+        }
+    }
+    assert!(!read("kubernetes/worker.yaml").contains("secretKeyRef"), "it is a file");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use elasticjob::runtime::{Clock, SystemClock};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than anything in these tests takes; a test that waits this long fails.
@@ -24,9 +25,16 @@ pub(crate) struct CommandOutput {
 /// The binary in an environment without its variables.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
-    for variable in
-        ["ELASTICJOB_REGISTRY", "ELASTICJOB_HISTORY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"]
-    {
+    for variable in [
+        "ELASTICJOB_REGISTRY",
+        "ELASTICJOB_REGISTRY_FILE",
+        "ELASTICJOB_HISTORY",
+        "ELASTICJOB_HISTORY_FILE",
+        "CREDENTIALS_DIRECTORY",
+        "RUST_LOG",
+        "NO_COLOR",
+        "ELASTICJOB_ADDRESS",
+    ] {
         command.env_remove(variable);
     }
     // Tests must not write to the default history file of this machine.
@@ -72,7 +80,7 @@ impl Process {
         Self::spawn(&mut command)
     }
 
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -85,8 +93,11 @@ impl Process {
 
     /// Waits for the next line of the log that contains `part`.
     pub(crate) fn wait_for_log(&mut self, part: &str) -> String {
+        // A worker with jobs never falls silent, so there is a limit for all lines together, too.
+        let deadline = SystemClock.monotonic() + 3 * PATIENCE;
         loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let Some(line) = line.ok().filter(|_| SystemClock.monotonic() < deadline) else {
                 panic!("{part:?} was never logged; log:\n{}", self.seen.join("\n"));
             };
             self.seen.push(line.clone());

@@ -18,9 +18,10 @@ use reqwest::{
 };
 
 use super::{
-    failure::Failure,
+    failure::{BoxError, Failure},
     handler::Handler,
     http_client::{self, HttpClient, Redirects, Timeouts},
+    outbound::{Outbound, Refusal},
     secrets::{Hidden, Secrets},
     work::{RunSettings, Work},
 };
@@ -130,6 +131,12 @@ impl Http {
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// Whether the request may go to its host. Redirects and the address of the host are checked when it is sent.
+    pub fn is_allowed(&self, outbound: &Outbound) -> bool {
+        let port = self.url.port_or_known_default().unwrap_or(0);
+        outbound.allows(self.url.host_str().unwrap_or_default(), port)
+    }
+
     /// What is sent, with the secrets that the job may use.
     fn request(&self, job: &Job, secrets: &Secrets) -> Result<Request, Failure> {
         let mut hidden = Hidden::default();
@@ -156,6 +163,7 @@ impl Http {
         &self,
         http_client: &HttpClient,
         sent: &Request,
+        outbound: &Outbound,
         shard: &Shard,
     ) -> Result<(), Failure> {
         let context =
@@ -165,7 +173,9 @@ impl Http {
             })?;
         let redirects =
             if sent.hidden.is_empty() { Redirects::Allowed } else { Redirects::SameOrigin };
-        let client = http_client.client_following(&self.url, self.timeouts, redirects)?;
+        let client = http_client
+            .client_following(&self.url, self.timeouts, outbound, redirects)
+            .map_err(not_sent)?;
         let mut request = client
             .request(self.method.clone(), sent.url.clone())
             .headers(sent.headers.clone())
@@ -193,9 +203,10 @@ impl Http {
             return Ok(());
         }
         let answer: String = answer.trim().chars().take(MAX_ERROR_BODY).collect();
-        let colon = if answer.is_empty() { "" } else { ": " };
+        // Quoted, because the server chooses it.
+        let answer = if answer.is_empty() { answer } else { format!(": {answer:?}") };
         let message = format!(
-            "{} {} answered {status}{colon}{answer}",
+            "{} {} answered {status}{answer}",
             self.method,
             http_client::redacted(&self.url)
         );
@@ -242,18 +253,38 @@ impl std::fmt::Debug for HeaderText {
     }
 }
 
+/// A request that is refused is refused again at the next attempt.
+fn not_sent(error: BoxError) -> Failure {
+    let is_refused = Refusal::in_chain(&*error).is_some();
+    let failure = Failure::from(error);
+    if is_refused { failure.permanent() } else { failure }
+}
+
 fn invalid(problem: std::fmt::Arguments<'_>) -> Failure {
     Failure::new(problem).permanent()
 }
 
 /// Runs jobs of the type `HTTP`.
-#[derive(Debug, Clone)]
-pub struct HttpWork(Arc<HttpClient>);
+#[derive(Clone)]
+pub struct HttpWork {
+    http_client: Arc<HttpClient>,
+    outbound: Option<ChooseOutbound>,
+}
+
+/// Chooses the hosts that a job's request may reach, for its current configuration.
+type ChooseOutbound = Arc<dyn Fn(&Job) -> Outbound + Send + Sync>;
 
 impl HttpWork {
     /// Sends requests with this client.
     pub fn new(http_client: Arc<HttpClient>) -> Self {
-        Self(http_client)
+        Self { http_client, outbound: None }
+    }
+
+    /// Sends requests only to the hosts that `choose` returns for the job's configuration at that time.
+    #[must_use]
+    pub fn outbound(mut self, choose: impl Fn(&Job) -> Outbound + Send + Sync + 'static) -> Self {
+        self.outbound = Some(Arc::new(choose));
+        self
     }
 }
 
@@ -261,7 +292,12 @@ impl Work for HttpWork {
     fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         let http = Http::of(setting.job)?;
         let request = http.request(setting.job, &setting.secrets)?;
-        Ok(Arc::new(HttpHandler { http, request, http_client: Arc::clone(&self.0) }))
+        let http_client = Arc::clone(&self.http_client);
+        let outbound = match &self.outbound {
+            Some(choose) => choose(setting.job),
+            None => http_client.outbound().clone(),
+        };
+        Ok(Arc::new(HttpHandler { http, request, http_client, outbound }))
     }
 }
 
@@ -269,13 +305,14 @@ struct HttpHandler {
     http: Http,
     request: Request,
     http_client: Arc<HttpClient>,
+    outbound: Outbound,
 }
 
 #[async_trait]
 impl Handler for HttpHandler {
     async fn run(&self, shard: Shard) -> Result<(), Failure> {
         tokio::select! {
-            result = self.http.send(&self.http_client, &self.request, &shard) => result,
+            result = self.http.send(&self.http_client, &self.request, &self.outbound, &shard) => result,
             // Dropping the request closes its connection; whether the server continues is up to the server.
             reason = shard.cancel().cancelled() => Err(Failure::new(format_args!("given up: {reason}"))),
         }

@@ -7,14 +7,21 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{
+    Client, Response, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect,
+};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::failure::Failure;
+use super::{
+    failure::{BoxError, Failure},
+    outbound::{Outbound, Refusal},
+};
 use crate::{job::mask_text, problem::with_causes};
 
 /// The JDK's limit.
@@ -35,14 +42,30 @@ const MAX_IDLE_PER_HOST: usize = 8;
 #[derive(Debug, Default)]
 pub struct HttpClient {
     roots: Vec<CertificateDer<'static>>,
-    allow_only: Option<Arc<[String]>>,
+    outbound: Outbound,
     no_proxy: bool,
-    // reqwest sets timeouts and redirects for a client and not for a request. The most recently used is the first.
-    clients: Mutex<VecDeque<((Timeouts, Redirects), Client)>>,
+    // reqwest sets timeouts, redirects and name resolution for a client and not for a request. The most recently used is the first.
+    clients: Mutex<VecDeque<(ClientKey, Client)>>,
+}
+
+/// What a client is built for.
+#[derive(Debug, Clone)]
+struct ClientKey {
+    timeouts: Timeouts,
+    outbound: Outbound,
+    redirects: Redirects,
+}
+
+impl PartialEq for ClientKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.timeouts == other.timeouts
+            && self.redirects == other.redirects
+            && self.outbound.identity() == other.outbound.identity()
+    }
 }
 
 /// Which redirects are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Redirects {
     /// Those to allowed hosts.
     Allowed,
@@ -76,8 +99,7 @@ impl HttpClient {
     /// Connects only to these hosts, also after redirects: `example.org`, or `example.org:8080` for one port only.
     #[must_use]
     pub fn allow_only(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.allow_only =
-            Some(hosts.into_iter().map(|host| host.into().to_ascii_lowercase()).collect());
+        self.outbound = Outbound::only(hosts.into_iter().map(Into::into));
         self
     }
 
@@ -88,9 +110,19 @@ impl HttpClient {
         self
     }
 
-    /// A client with these timeouts; fails if it may not connect to this URL.
-    pub(super) fn client(&self, url: &Url, timeouts: Timeouts) -> Result<Client, Failure> {
-        self.client_following(url, timeouts, Redirects::Allowed)
+    /// The hosts of [`Self::allow_only`].
+    pub(super) fn outbound(&self) -> &Outbound {
+        &self.outbound
+    }
+
+    /// A client with these timeouts that reaches only hosts of `outbound`, also after redirects; fails if this URL is none of them.
+    pub(super) fn client(
+        &self,
+        url: &Url,
+        timeouts: Timeouts,
+        outbound: &Outbound,
+    ) -> Result<Client, BoxError> {
+        self.client_following(url, timeouts, outbound, Redirects::Allowed)
     }
 
     /// The same with a choice of redirects.
@@ -98,44 +130,43 @@ impl HttpClient {
         &self,
         url: &Url,
         timeouts: Timeouts,
+        outbound: &Outbound,
         redirects: Redirects,
-    ) -> Result<Client, Failure> {
-        if !is_allowed(self.allow_only.as_deref(), url) {
-            return Err(Failure::new(format_args!(
-                "{} is not among the allowed hosts",
-                redacted(url)
-            ))
-            .permanent());
-        }
+    ) -> Result<Client, BoxError> {
+        check(outbound, url)?;
+        let key = ClientKey { timeouts, outbound: outbound.clone(), redirects };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (timeouts, redirects);
         let known = clients.iter().position(|(known, _)| *known == key);
         let client = match known.and_then(|index| clients.remove(index)) {
             Some((_, client)) => client,
-            None => self.build(timeouts, redirects)?,
+            None => self.build(&key)?,
         };
         clients.truncate(MAX_CLIENTS - 1);
         clients.push_front((key, client.clone()));
         Ok(client)
     }
 
-    fn build(&self, timeouts: Timeouts, redirects: Redirects) -> Result<Client, Failure> {
+    fn build(&self, key: &ClientKey) -> Result<Client, BoxError> {
+        let ClientKey { timeouts, outbound, redirects } = key;
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls()?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect_policy(self.allow_only.clone(), redirects))
+            .redirect(redirect_policy(outbound.clone(), *redirects))
             // It would tell the target of a redirect the URL, with its query.
             .referer(false)
             .connect_timeout(timeouts.connect)
             .read_timeout(timeouts.read)
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST);
+        if !outbound.is_any() {
+            builder = builder.dns_resolver(CheckedResolver(outbound.clone()));
+        }
         if self.no_proxy {
             builder = builder.no_proxy();
         }
         Ok(builder.build()?)
     }
 
-    fn tls(&self) -> Result<ClientConfig, Failure> {
+    fn tls(&self) -> Result<ClientConfig, BoxError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         for certificate in &self.roots {
@@ -148,32 +179,41 @@ impl HttpClient {
     }
 }
 
-fn redirect_policy(allow_only: Option<Arc<[String]>>, redirects: Redirects) -> redirect::Policy {
+fn redirect_policy(outbound: Outbound, redirects: Redirects) -> redirect::Policy {
     redirect::Policy::custom(move |attempt| {
         if attempt.previous().len() > MAX_REDIRECTS {
-            attempt.error("too many redirects")
-        } else if redirects == Redirects::SameOrigin
+            return attempt.error("too many redirects");
+        }
+        if redirects == Redirects::SameOrigin
             && attempt.previous().first().is_none_or(|sent| sent.origin() != attempt.url().origin())
         {
             let origin = attempt.url().origin().ascii_serialization();
-            attempt.error(format!("redirected to {origin}, and the request has secrets"))
-        } else if is_allowed(allow_only.as_deref(), attempt.url()) {
-            attempt.follow()
-        } else {
-            let problem = format!(
-                "redirected to {}, which is not among the allowed hosts",
-                redacted(attempt.url())
-            );
-            attempt.error(problem)
+            return attempt.error(format!("redirected to {origin}, and the request has secrets"));
+        }
+        match check(&outbound, attempt.url()) {
+            Ok(()) => attempt.follow(),
+            Err(refusal) => attempt.error(refusal.at("redirected")),
         }
     })
 }
 
-fn is_allowed(allow_only: Option<&[String]>, url: &Url) -> bool {
-    let Some(allowed) = allow_only else { return true };
-    let (Some(host), port) = (url.host_str(), url.port_or_known_default()) else { return false };
-    let with_port = port.map(|port| format!("{host}:{port}"));
-    allowed.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
+fn check(outbound: &Outbound, url: &Url) -> Result<(), Refusal> {
+    outbound.check(url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
+}
+
+/// Resolves names to the addresses that may be connected to. reqwest connects to exactly these, so that no name has another address when it is used
+/// than when it was checked. A proxy resolves names itself.
+struct CheckedResolver(Outbound);
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let outbound = self.0.clone();
+        Box::pin(async move {
+            // reqwest puts the port of the URL into the addresses.
+            let addresses = outbound.resolve(name.as_str(), 0).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// A URL for messages: without user, password and query, which often holds a key, and with tokens in its path masked.
@@ -210,7 +250,27 @@ pub(super) async fn body_text(mut response: Response) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn rebound_name_is_not_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = url(&format!("http://localhost:{}/", listener.local_addr().unwrap().port()));
+        let second = Duration::from_secs(1);
+        let outbound = Outbound::only(["localhost"]);
+        // As if the name had been found on the internet before.
+        outbound.admit("localhost", &["93.184.216.34".parse().unwrap()]).unwrap();
+        let timeouts = Timeouts { connect: second, read: second };
+        let client = HttpClient::new().no_proxy().client(&url, timeouts, &outbound).unwrap();
+
+        let error = client.get(url).send().await.unwrap_err();
+
+        assert!(Refusal::in_chain(&error).is_some(), "{error:?}");
+        assert!(listener.accept().now_or_never().is_none(), "there was a connection");
+    }
 
     fn url(text: &str) -> Url {
         text.parse().unwrap()
@@ -224,12 +284,12 @@ mod tests {
             Timeouts { connect: read, read }
         };
         for millis in 1..=100 {
-            http_client.client(&url, timeouts(millis)).unwrap();
-            http_client.client(&url, timeouts(1)).unwrap();
+            http_client.client(&url, timeouts(millis), &Outbound::any()).unwrap();
+            http_client.client(&url, timeouts(1), &Outbound::any()).unwrap();
         }
 
         let kept = http_client.clients.lock().unwrap();
-        let kept: Vec<_> = kept.iter().map(|(timeouts, _)| *timeouts).collect();
+        let kept: Vec<_> = kept.iter().map(|(key, _)| key.timeouts).collect();
         assert_eq!(kept.len(), MAX_CLIENTS);
         assert_eq!(kept[..3], [timeouts(1), timeouts(100), timeouts(99)], "the ones in use stay");
     }
@@ -241,23 +301,5 @@ mod tests {
         assert_eq!(redacted(&url), "https://example.org:8443/send");
         let hook = self::url("https://open.example/hook/hunter2");
         assert_eq!(redacted(&hook), "https://open.example/hook/***");
-    }
-
-    #[test]
-    fn allowed_host_without_port_allows_every_port() {
-        let allowed = ["example.org".to_owned(), "localhost:8080".to_owned()];
-        let allowed_url = |text| is_allowed(Some(&allowed), &url(text));
-
-        assert!(
-            allowed_url("https://EXAMPLE.org/x")
-                && allowed_url("http://example.org:81")
-                && allowed_url("http://localhost:8080")
-        );
-        assert!(
-            !allowed_url("http://localhost")
-                && !allowed_url("http://example.org.evil")
-                && !allowed_url("http://evil/example.org")
-        );
-        assert!(is_allowed(None, &url("http://evil")));
     }
 }

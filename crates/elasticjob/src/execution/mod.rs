@@ -32,6 +32,11 @@ mod lease;
 mod listener;
 mod observer;
 mod once_listener;
+#[cfg_attr(
+    not(any(feature = "http", feature = "email")),
+    expect(dead_code, reason = "nothing leaves the machine without these features")
+)]
+mod outbound;
 mod output;
 mod runner;
 mod script;
@@ -40,7 +45,6 @@ mod secrets;
 mod http_client;
 mod work;
 
-pub(crate) use self::executor::Executors;
 #[cfg(feature = "http")]
 pub use self::http::Http;
 pub use self::{
@@ -51,11 +55,13 @@ pub use self::{
     handler::{Handler, SimpleJob},
     listener::{Execution, Listener},
     once_listener::OnceListener,
+    outbound::{Outbound, Outgoing},
     output::{Output, Stream},
     script::{Script, Supervisor, supervise_if_requested},
     secrets::{SecretUse, Secrets},
     work::{IntoWork, kind},
 };
+pub(crate) use self::{executor::Executors, outbound::OutboundPolicy};
 pub use crate::{
     job::Outcome,
     runtime::{CancelReason, CancelToken},

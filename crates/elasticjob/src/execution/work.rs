@@ -33,10 +33,12 @@ pub struct RunSettings<'a> {
     pub lease: Lease,
     /// The secrets that the job may refer to.
     pub secrets: Secrets,
+    /// Whether scripts inherit the variables of this process that lead to registry and history.
+    pub inherits_environment: bool,
 }
 
 impl<'a> RunSettings<'a> {
-    /// Settings without resharding, output recording, lease and secrets.
+    /// Settings without resharding, output recording, lease, secrets and inherited variables.
     pub fn of(job: &'a Job) -> Self {
         Self {
             job,
@@ -44,6 +46,7 @@ impl<'a> RunSettings<'a> {
             output: Arc::new(()),
             lease: Lease::none(),
             secrets: Secrets::default(),
+            inherits_environment: false,
         }
     }
 }

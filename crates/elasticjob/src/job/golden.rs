@@ -47,6 +47,7 @@ fn props() -> Props {
     let mut props = job.props;
     for (key, value) in [
         (keys::SCRIPT_SHELL, "true"),
+        (keys::SCRIPT_INHERIT_ENVIRONMENT, "true"),
         (keys::HTTP_LOG_ONLY, "true"),
         (keys::WEBHOOK_URL, "https://alerts.example.com/settle"),
         (keys::WEBHOOK_CONNECT_TIMEOUT, "1500"),
@@ -131,6 +132,7 @@ fn stored_props_mean_the_same_policies() {
         handler: Some("shop::settle".to_owned()),
         dst: Dst::Quartz,
         script_shell: true,
+        script_inherit_environment: true,
         http_log_only: true,
     };
     assert_eq!(job.props.policies(), &expected);

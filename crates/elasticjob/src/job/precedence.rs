@@ -275,7 +275,8 @@ fn describe_root(root: &str) -> String {
     } else if root.eq_ignore_ascii_case("HTTP") {
         "an HTTP job".to_owned()
     } else {
-        format!("the Java class {root}")
+        // The registry's text: a class name has nothing to escape.
+        format!("the Java class {}", root.escape_debug())
     }
 }
 

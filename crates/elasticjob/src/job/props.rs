@@ -37,6 +37,9 @@ pub mod keys {
     pub const DST: &str = "elasticjob.dst";
     /// Whether a shell interprets a script's command line: `true`, `false`.
     pub const SCRIPT_SHELL: &str = "elasticjob.script.shell";
+    /// Whether a script inherits the worker's `ELASTICJOB_*` variables, URLs with passwords included: `true`, `false`. Counts only where the worker's
+    /// operator sets it: in a job file or a program, not in the registry.
+    pub const SCRIPT_INHERIT_ENVIRONMENT: &str = "elasticjob.script.inherit.environment";
     /// Whether an error response to an HTTP job is only logged, as Java does, instead of failing the shard: `true`, `false`.
     pub const HTTP_LOG_ONLY: &str = "elasticjob.http.log.only";
 
@@ -51,7 +54,7 @@ pub mod keys {
     pub const WEBHOOK_READ_TIMEOUT: &str = "elasticjob.webhook.readTimeoutMilliseconds";
 
     pub(super) const PREFIX: &str = "elasticjob.";
-    pub(in crate::job) const ALL: [&str; 14] = [
+    pub(in crate::job) const ALL: [&str; 15] = [
         TIMEOUT,
         RETRY_MAX_ATTEMPTS,
         RETRY_BACKOFF,
@@ -62,6 +65,7 @@ pub mod keys {
         HANDLER,
         DST,
         SCRIPT_SHELL,
+        SCRIPT_INHERIT_ENVIRONMENT,
         HTTP_LOG_ONLY,
         WEBHOOK_URL,
         WEBHOOK_CONNECT_TIMEOUT,
@@ -112,6 +116,8 @@ pub struct Policies {
     pub dst: Dst,
     /// Whether a shell interprets a script's command line.
     pub script_shell: bool,
+    /// Whether a script inherits the worker's `ELASTICJOB_*` variables, if the worker's operator set it.
+    pub script_inherit_environment: bool,
     /// Whether an error response to an HTTP job is only logged.
     pub http_log_only: bool,
 }
@@ -128,6 +134,7 @@ impl Default for Policies {
             handler: None,
             dst: Dst::Quartz,
             script_shell: false,
+            script_inherit_environment: false,
             http_log_only: false,
         }
     }
@@ -170,6 +177,7 @@ impl Policies {
                     .map_err(|_| InvalidValue::new("DST rule", value, "default or quartz"))?;
             }
             keys::SCRIPT_SHELL => self.script_shell = flag(value)?,
+            keys::SCRIPT_INHERIT_ENVIRONMENT => self.script_inherit_environment = flag(value)?,
             keys::HTTP_LOG_ONLY => self.http_log_only = flag(value)?,
             _ => {}
         }

@@ -15,8 +15,8 @@ use crate::{
         sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{
-        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Secrets,
-        Supervisor,
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Outbound, Outgoing,
+        Output, Secrets, Supervisor,
     },
     history::Recorder,
     job::{Job, ShardLimit},
@@ -254,6 +254,25 @@ impl Node {
         self
     }
 
+    /// Limits which hosts the requests of HTTP jobs and the alerts of all jobs may reach. `choose` is called with the configuration at that time,
+    /// before every run and every alert: everyone with write access to the registry can change the targets, and should not thereby reach every host
+    /// that this machine can reach.
+    ///
+    /// ```
+    /// use elasticjob::{Node, execution::Outbound};
+    ///
+    /// let hosts = Outbound::only(["shop.example", "mail.example:465"]);
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").outbound(move |_, _| hosts.clone());
+    /// ```
+    #[must_use]
+    pub fn outbound(
+        mut self,
+        choose: impl Fn(&Job, Outgoing) -> Outbound + Send + Sync + 'static,
+    ) -> Self {
+        self.alert_channels.outbound = Some(Arc::new(choose));
+        self
+    }
+
     /// Wraps the registry of this node, to measure or observe its requests.
     ///
     /// ```
@@ -345,6 +364,8 @@ impl Node {
         let timer = Timer::new(Arc::clone(&clock));
         let secrets = self.alert_channels.secrets.clone();
         let mut alert_tasks = Tasks::new();
+        #[cfg(feature = "http")]
+        let outbound = self.alert_channels.outbound.clone();
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
         let mut recording = None;
@@ -373,6 +394,8 @@ impl Node {
             history,
             supervision: Supervision::new(self.supervisor),
             secrets,
+            #[cfg(feature = "http")]
+            outbound,
             flaws: self.flaws,
             shard_limit: self.shard_limit,
             stop: CancelToken::new(),

@@ -31,6 +31,8 @@ use super::{
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
+#[cfg(feature = "http")]
+use crate::execution::{HttpWork, IntoWork, OutboundPolicy, Outgoing};
 use crate::problem::Problem;
 use crate::{
     coordination::{
@@ -88,10 +90,34 @@ pub(super) struct NodeContext {
     pub(super) history: HistoryTap,
     pub(super) supervision: Supervision,
     pub(super) secrets: Secrets,
+    /// Chooses which hosts the requests of HTTP jobs may reach.
+    #[cfg(feature = "http")]
+    pub(super) outbound: Option<OutboundPolicy>,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
     pub(super) shard_limit: ShardLimit,
     pub(super) stop: CancelToken,
+}
+
+impl NodeContext {
+    /// Returns the work to run: with requests to the hosts that the program allows, if it is an HTTP job.
+    #[cfg(feature = "http")]
+    fn limit_requests(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        match &self.outbound {
+            Some(choose) if *handler == Handler::Http => {
+                let choose = Arc::clone(choose);
+                let requests = HttpWork::new(Arc::default());
+                requests.outbound(move |job| choose(job, Outgoing::Request)).into_work()
+            }
+            _ => work,
+        }
+    }
+
+    #[cfg(not(feature = "http"))]
+    #[expect(clippy::unused_self, reason = "the other half uses it")]
+    fn limit_requests(&self, _: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        work
+    }
 }
 
 /// The job as the program defines it. The program can change the definition while the job runs.
@@ -134,6 +160,19 @@ impl LocalJob {
                 "stored configuration overrides the local one"
             );
         }
+    }
+
+    /// Whether the program itself says that this script gets the variables which lead to registry and history. The stored configuration does not
+    /// count: everyone who can write to the registry could make any permitted script print them.
+    pub(super) fn lets_script_inherit_environment(&self, stored: &Job) -> bool {
+        let definition = self.definition.lock().unwrap_or_else(PoisonError::into_inner);
+        let command = |job: &Job| {
+            let line = job.props.get("script.command.line").map(ToOwned::to_owned);
+            (line, job.props.policies().script_shell)
+        };
+        self.author == JobSource::Program
+            && definition.props.policies().script_inherit_environment
+            && command(&definition) == command(stored)
     }
 
     fn definition(&self) -> Job {
@@ -193,6 +232,7 @@ impl JobLoop {
         if_unreadable: IfUnreadable,
     ) -> Self {
         let work = node.supervision.supervise(&entry.handler, entry.work);
+        let work = node.limit_requests(&entry.handler, work);
         let name = entry.job.name.clone();
         let (definition, handler) = (Mutex::new(entry.job), entry.handler);
         Self {
@@ -593,6 +633,7 @@ impl JobLoop {
             claims: member.claims().clone(),
             instance: member.id().clone(),
             job: Arc::clone(job),
+            local: Arc::clone(&self.local),
             work: Arc::clone(&self.work),
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),

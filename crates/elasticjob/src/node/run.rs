@@ -11,8 +11,8 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    history_tap::HistoryTap, once_barrier::OnceBarrier, reported_fires::ReportedFires,
-    schedule_clock::ScheduleClock,
+    history_tap::HistoryTap, job_loop::LocalJob, once_barrier::OnceBarrier,
+    reported_fires::ReportedFires, schedule_clock::ScheduleClock,
 };
 use crate::{
     coordination::{
@@ -43,6 +43,7 @@ pub(super) struct RunContext {
     pub(super) claims: ClaimHandle,
     pub(super) instance: InstanceId,
     pub(super) job: Arc<Job>,
+    pub(super) local: Arc<LocalJob>,
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
@@ -333,6 +334,7 @@ impl RunContext {
             output: Arc::clone(&self.output),
             lease: self.lease(session),
             secrets: self.secrets.clone(),
+            inherits_environment: self.local.lets_script_inherit_environment(&self.job),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{HttpClient, HttpWork, RunSettings, Work},
+    execution::{HttpClient, HttpWork, Outbound, RunSettings, Work},
     job::Job,
     runtime::CancelReason,
 };
@@ -68,10 +68,10 @@ async fn body_is_sent_only_with_post_put_and_delete() {
 }
 
 #[tokio::test]
-async fn error_status_fails_shard_and_message_hides_secrets() {
+async fn error_status_fails_shard_and_message_quotes_the_answer_without_secrets() {
     let server = HttpServer::responding([Response::Send(
         "503 Service Unavailable",
-        "come back later".into(),
+        "come\nback \u{1b}[2Jlater".into(),
     )])
     .await;
     let port = server.address.port();
@@ -80,7 +80,7 @@ async fn error_status_fails_shard_and_message_hides_secrets() {
     assert_eq!(
         failure_of(&job).await,
         format!(
-            "GET http://127.0.0.1:{port}/settle answered 503 Service Unavailable: come back later"
+            r#"GET http://127.0.0.1:{port}/settle answered 503 Service Unavailable: "come\nback \u{{1b}}[2Jlater""#
         )
     );
 }
@@ -120,6 +120,40 @@ async fn redirect_outside_allowed_hosts_fails() {
     assert!(redirected.to_string().contains("not among the allowed hosts"), "{redirected}");
     assert!(directly.to_string().contains("not among the allowed hosts"), "{directly}");
     assert!(target.has_no_request());
+}
+
+#[tokio::test]
+async fn hosts_are_chosen_for_the_configuration_of_each_run() {
+    let mut server = HttpServer::responding([ok()]).await;
+    let hosts = Outbound::only([server.address.to_string()]).with_hint("name it");
+    let work = work().outbound(move |job| match job.props.get("http.data") {
+        Some("trusted") => Outbound::any(),
+        _ => hosts.clone(),
+    });
+    let elsewhere = get(&format!("http://127.0.0.2:{}/", server.address.port()));
+
+    fixture::run(&work, &get(&server.url("/")), 0).await.unwrap();
+    server.request().await;
+    let refused = fixture::run(&work, &elsewhere, 0).await.unwrap_err();
+    let trusted = fixture::run(&work, &elsewhere.prop("http.data", "trusted").unwrap(), 0).await;
+
+    assert!(refused.is_permanent());
+    let refused = refused.to_string();
+    assert!(refused.starts_with("127.0.0.2:") && refused.ends_with("hint: name it"), "{refused}");
+    assert!(trusted.unwrap_err().to_string().contains("refused"), "it was tried");
+    assert!(server.has_no_request());
+}
+
+#[tokio::test]
+async fn allowed_name_is_resolved_and_its_address_checked() {
+    let mut server = HttpServer::responding([ok()]).await;
+    let port = server.address.port();
+    let client = HttpClient::new().no_proxy().allow_only(["localhost"]);
+    let work = HttpWork::new(Arc::new(client));
+
+    fixture::run(&work, &get(&format!("http://localhost:{port}/")), 0).await.unwrap();
+
+    assert_eq!(server.request().await.line, "GET / HTTP/1.1");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Alerts by mail: content and encryption.
 
 use elasticjob::{
-    execution::{AlertChannels, Alerts, Failure, Notice, Routing},
+    execution::{AlertChannels, Alerts, Failure, Notice, Outbound, Routing},
     job::Job,
     runtime::Tasks,
 };
@@ -51,6 +51,12 @@ fn trusting_channels(server: &MailServer) -> AlertChannels {
         mail_roots: server.certificate.clone().into_bytes(),
         ..AlertChannels::default()
     }
+}
+
+/// Channels that may reach only these hosts.
+fn limited(hosts: &[&str], channels: AlertChannels) -> AlertChannels {
+    let hosts = Outbound::only(hosts);
+    AlertChannels { outbound: Some(std::sync::Arc::new(move |_, _| hosts.clone())), ..channels }
 }
 
 fn position(lines: &[ClientLine], prefix: &str) -> Option<usize> {
@@ -131,6 +137,24 @@ async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
     let lines = send_alert(&mut server, &job, AlertChannels::default()).await;
 
     assert!(position(&lines, "DATA").is_some());
+}
+
+#[tokio::test]
+async fn mail_goes_only_to_an_allowed_server() {
+    let mut server = MailServer::start(TlsMode::Implicit).await;
+    let job = job(&server, "true");
+    Log::start_capture();
+
+    let channels = limited(&["mail.example"], trusting_channels(&server));
+    assert_eq!(send_alert(&mut server, &job, channels).await, []);
+    let log = Log::captured();
+    assert!(log.contains("alert refused") && log.contains("localhost"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+
+    // By the address that was checked, with the certificate of the name.
+    let channels = limited(&["localhost"], trusting_channels(&server));
+    let lines = send_alert(&mut server, &job, channels).await;
+    assert!(position(&lines, "DATA").is_some(), "{lines:#?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{AlertChannels, Alerts, HttpClient, Notice, Outcome, Routing, ShardResult},
+    execution::{
+        AlertChannels, Alerts, HttpClient, Notice, Outbound, Outcome, Routing, ShardResult,
+    },
     job::Job,
     runtime::Tasks,
 };
@@ -24,9 +26,15 @@ fn accepted() -> Response {
 
 /// Sends an alert, waits until it was sent or given up, and returns the log.
 async fn send_alert(job: &Job) -> String {
+    send_alert_to(Outbound::any(), job).await
+}
+
+/// The same, to these hosts only.
+async fn send_alert_to(hosts: Outbound, job: &Job) -> String {
     Log::start_capture();
     let channels = AlertChannels {
         http_client: Arc::new(HttpClient::new().no_proxy()),
+        outbound: Some(Arc::new(move |_, _| hosts.clone())),
         ..AlertChannels::default()
     };
     let mut tasks = Tasks::new();
@@ -128,6 +136,29 @@ async fn failed_delivery_is_logged_without_secrets() {
 
         assert!(log.contains("alert not sent") && log.contains(reason), "{log}");
         assert!(!log.contains("hunter2"), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn alert_to_a_host_that_is_not_allowed_is_refused() {
+    for (kind, key) in [
+        ("WEBHOOK", "elasticjob.webhook.url"),
+        ("WECHAT", "wechat.webhook"),
+        ("DINGTALK", "dingtalk.webhook"),
+    ] {
+        let mut target = HttpServer::responding([accepted()]).await;
+        let redirect = HttpServer::responding([Response::Redirect(target.url("/hunter2"))]).await;
+        let allowed = Outbound::only([redirect.address.to_string()]).with_hint("name it");
+
+        for server in [&target, &redirect] {
+            let job = fixture::job(&[(key, &server.url("/hunter2?key=hunter2"))]).alert(kind);
+            let log = send_alert_to(allowed.clone(), &job).await;
+
+            assert!(log.contains("alert refused") && log.contains("name it"), "{log}");
+            assert!(log.contains(&target.address.to_string()), "{log}");
+            assert!(log.contains("job failed") && !log.contains("hunter2"), "{log}");
+        }
+        assert!(target.has_no_request());
     }
 }
 

@@ -3,6 +3,7 @@
 use elasticjob::{
     admin::{HandlerInfo, Instance, JobDetails, JobSummary},
     job::JobName,
+    problem::printable,
 };
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ pub(super) fn dump(global: &Global, job: &JobName) -> Result<(), Error> {
     Connection::with(global, None, async |connection| {
         let dump = connection.or_suggest(job, connection.admin.dump(job).await).await?;
         if global.output == Format::Table {
-            return output::write(dump.as_bytes());
+            return output::write(printable(&dump).as_bytes());
         }
         output::print_all(global.output, &[], &json!({ "jobName": job.as_str(), "dump": dump }))
     })

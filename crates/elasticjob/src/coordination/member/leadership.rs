@@ -334,7 +334,7 @@ impl Leadership {
         let Some((leader, _)) = known.filter(|(id, _)| absent == Some(id.as_str())) else {
             return Ok(());
         };
-        tracing::warn!(job = %mirror.job().name, %leader, "leader is not an instance of the job, electing another one");
+        tracing::warn!(job = %mirror.job().name, leader, "leader is not an instance of the job, electing another one");
         let path = mirror.tree().leader();
         match mirror.context().registry.delete(&path, ExpectedVersion::Any).await {
             Ok(_) | Err(Error::NotFound { .. }) => mirror.refresh().await,

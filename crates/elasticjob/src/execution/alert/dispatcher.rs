@@ -13,9 +13,12 @@ use super::notice::Notice;
 #[cfg(feature = "http")]
 use crate::execution::HttpClient;
 use crate::{
-    execution::{BoxError, Failure, Secrets, secrets::Hidden},
+    execution::{
+        BoxError, Failure, Outbound, OutboundPolicy, Outgoing, Secrets, outbound::Refusal,
+        secrets::Hidden,
+    },
     job::{Alert, Job, TypeName},
-    problem::with_causes,
+    problem::{Problem, with_causes},
     runtime::Tasks,
 };
 
@@ -43,6 +46,8 @@ pub struct AlertChannels {
     pub mail_roots: Vec<u8>,
     /// The secrets that alerts may refer to.
     pub secrets: Secrets,
+    /// Chooses which hosts the alerts of a job may reach. Without it they may reach any.
+    pub outbound: Option<OutboundPolicy>,
     /// Channels that the program provides, by the alert type that selects them.
     pub named: HashMap<String, Arc<dyn AlertChannel>>,
 }
@@ -92,6 +97,8 @@ impl Alerts {
         if alert == Alert::Throw {
             return Routing::Throw(Failure::new(notice.message));
         }
+        let outbound = self.channels.outbound.as_ref();
+        let outbound = outbound.map_or_else(Outbound::any, |choose| choose(job, Outgoing::Alert));
         // The file of a secret is small and local: reading it does not delay the caller.
         let alert = match self.channels.secrets.alert(job, alert) {
             Ok(alert) => alert,
@@ -100,7 +107,7 @@ impl Alerts {
                 return Routing::Continue;
             }
         };
-        if let Some(channel) = self.channel(alert.value) {
+        if let Some(channel) = self.channel(alert.value, outbound) {
             self.enqueue(HidingChannel::around(channel, alert.hidden), notice);
         }
         Routing::Continue
@@ -115,11 +122,13 @@ impl Alerts {
         tracing::error!(job = %problem.0, error = problem.1, "alert not sent");
     }
 
-    fn channel(&self, alert: Alert) -> Option<Arc<dyn AlertChannel>> {
+    fn channel(&self, alert: Alert, outbound: Outbound) -> Option<Arc<dyn AlertChannel>> {
         match alert {
             Alert::Named(name) => Some(self.named(&name)),
-            Alert::Email(email) => Some(self.email(*email)),
-            Alert::Wechat(_) | Alert::Dingtalk(_) | Alert::Webhook(_) => Some(self.webhook(alert)),
+            Alert::Email(email) => Some(self.email(*email, outbound)),
+            Alert::Wechat(_) | Alert::Dingtalk(_) | Alert::Webhook(_) => {
+                Some(self.webhook(alert, outbound))
+            }
             _ => None,
         }
     }
@@ -133,24 +142,26 @@ impl Alerts {
     }
 
     #[cfg(feature = "email")]
-    fn email(&self, email: crate::job::Email) -> Arc<dyn AlertChannel> {
-        Arc::new(super::email::EmailChannel::new(email, self.channels.mail_roots.clone()))
+    fn email(&self, email: crate::job::Email, outbound: Outbound) -> Arc<dyn AlertChannel> {
+        let roots = self.channels.mail_roots.clone();
+        Arc::new(super::email::EmailChannel::new(email, roots, outbound))
     }
 
     #[cfg(not(feature = "email"))]
     #[expect(clippy::unused_self, reason = "the other half uses it")]
-    fn email(&self, _: crate::job::Email) -> Arc<dyn AlertChannel> {
+    fn email(&self, _: crate::job::Email, _: Outbound) -> Arc<dyn AlertChannel> {
         Arc::new(Unavailable("this program was built without the feature `email`".to_owned()))
     }
 
     #[cfg(feature = "http")]
-    fn webhook(&self, alert: Alert) -> Arc<dyn AlertChannel> {
-        Arc::new(super::webhook::WebhookChannel::new(alert, Arc::clone(&self.channels.http_client)))
+    fn webhook(&self, alert: Alert, outbound: Outbound) -> Arc<dyn AlertChannel> {
+        let http_client = Arc::clone(&self.channels.http_client);
+        Arc::new(super::webhook::WebhookChannel::new(alert, http_client, outbound))
     }
 
     #[cfg(not(feature = "http"))]
     #[expect(clippy::unused_self, reason = "the other half uses it")]
-    fn webhook(&self, _: Alert) -> Arc<dyn AlertChannel> {
+    fn webhook(&self, _: Alert, _: Outbound) -> Arc<dyn AlertChannel> {
         Arc::new(Unavailable("this program was built without the feature `http`".to_owned()))
     }
 }
@@ -197,7 +208,13 @@ async fn deliver_queued(mut queued: mpsc::Receiver<(Arc<dyn AlertChannel>, Notic
             let error = match tokio::time::timeout(DELIVERY_TIMEOUT, delivery).await {
                 Ok(Err(payload)) => Failure::panicked(&*payload).to_string(),
                 Ok(Ok(Ok(()))) => return tracing::info!(job = %notice.job, "alert sent"),
-                Ok(Ok(Err(error))) => with_causes(&*error),
+                Ok(Ok(Err(error))) => match Refusal::in_chain(&*error).map(Refusal::problem) {
+                    Some(Problem { message, hint }) => {
+                        let hint = hint.as_deref();
+                        return tracing::error!(job = %notice.job, error = message, hint, "alert refused");
+                    }
+                    None => with_causes(&*error),
+                },
                 Err(_) => format!("not delivered within {DELIVERY_TIMEOUT:?}"),
             };
             tracing::error!(job = %notice.job, error, "alert not sent");

@@ -1,6 +1,6 @@
 //! Sends notices by mail.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use async_trait::async_trait;
 use lettre::{
@@ -12,8 +12,13 @@ use lettre::{
     },
 };
 
+use tokio::{net::TcpStream, time::timeout};
+
 use super::{dispatcher::AlertChannel, notice::Notice};
-use crate::{execution::BoxError, job::Email};
+use crate::{
+    execution::{BoxError, Outbound},
+    job::Email,
+};
 
 /// Limit for each step of the SMTP conversation.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +29,7 @@ const SUBMISSION_PORT: u16 = 587;
 pub(super) struct EmailChannel {
     email: Email,
     roots: Vec<u8>,
+    outbound: Outbound,
 }
 
 /// When the SMTP connection is encrypted.
@@ -49,8 +55,8 @@ impl Encryption {
 }
 
 impl EmailChannel {
-    pub(super) fn new(email: Email, roots: Vec<u8>) -> Self {
-        Self { email, roots }
+    pub(super) fn new(email: Email, roots: Vec<u8>, outbound: Outbound) -> Self {
+        Self { email, roots, outbound }
     }
 
     fn message(&self, notice: &Notice) -> Result<Message, BoxError> {
@@ -69,7 +75,21 @@ impl EmailChannel {
         Ok(message.multipart(MultiPart::mixed().singlepart(part))?)
     }
 
-    fn channel(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, BoxError> {
+    /// The server to connect to: the host, or if only some hosts are allowed the address of it that was checked, so that the name cannot have
+    /// another address meanwhile.
+    async fn server(&self) -> Result<String, BoxError> {
+        let Email { host, port, .. } = &self.email;
+        if self.outbound.is_any() {
+            return Ok(host.clone());
+        }
+        self.outbound.check(host, *port)?;
+        let addresses = self.outbound.resolve(host, *port).await?;
+        let connection = timeout(STEP_TIMEOUT, TcpStream::connect(&addresses[..])).await;
+        let connection = connection.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        Ok(connection.peer_addr()?.ip().to_string())
+    }
+
+    fn channel(&self, server: String) -> Result<AsyncSmtpTransport<Tokio1Executor>, BoxError> {
         let email = &self.email;
         let mut tls = TlsParameters::builder(email.host.clone())
             .dangerous_accept_invalid_certs(self.accepts_any_certificate());
@@ -83,7 +103,7 @@ impl EmailChannel {
             Encryption::StartTlsIfOffered => Tls::Opportunistic(tls),
         };
         let credentials = Credentials::new(email.username.clone(), email.password.clone());
-        Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&email.host)
+        Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(server)
             .port(email.port)
             .tls(tls)
             .credentials(credentials)
@@ -104,7 +124,8 @@ impl EmailChannel {
 impl AlertChannel for EmailChannel {
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
         let message = self.message(notice)?;
-        self.channel()?.send(message).await?;
+        let server = self.server().await?;
+        self.channel(server)?.send(message).await?;
         Ok(())
     }
 }
@@ -152,7 +173,8 @@ mod tests {
     #[test]
     fn invalid_certificate_is_accepted_only_for_named_hosts() {
         let trusts = |trust| {
-            EmailChannel::new(email(true, 465, trust), Vec::new()).accepts_any_certificate()
+            let channel = EmailChannel::new(email(true, 465, trust), Vec::new(), Outbound::any());
+            channel.accepts_any_certificate()
         };
 
         assert!(trusts(Some("*")) && trusts(Some("other MAIL.example.org")));

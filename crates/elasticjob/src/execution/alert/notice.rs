@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     execution::{Failure, ShardResult},
     job::{JobName, Outcome, RunId},
+    problem::printable,
 };
 
 /// Reports that a job failed.
@@ -44,11 +45,13 @@ impl Notice {
         })
     }
 
-    /// The text for people. It begins with Java ElasticJob's wording, which existing filters and chat robots may match on.
+    /// The text for people. It begins with Java ElasticJob's wording, which existing filters and chat robots may match on. Lines of the message after
+    /// the first are indented, because a script or a server may have written them: they cannot pass for the lines that follow.
     pub fn text(&self) -> String {
+        let message = printable(&self.message).replace('\n', "\n  ");
         let mut text = format!(
-            "Job '{}' exception occur in job processing, caused by {}\nat {}",
-            self.job, self.message, self.at
+            "Job '{}' exception occur in job processing, caused by {message}\nat {}",
+            self.job, self.at
         );
         if let Some(shard) = self.shard {
             let _ = write!(text, ", shard {shard}");
@@ -70,6 +73,20 @@ mod tests {
         execution::{AttemptResult, fixture},
         runtime::CancelReason,
     };
+
+    #[test]
+    fn message_can_neither_forge_a_line_nor_control_a_terminal() {
+        let failure = Failure::new("exited: \u{1b}[2J\u{9b}1m\nat 2026-11-18T00:00:00Z, shard 7");
+
+        let text =
+            Notice::of_job("settle".parse().unwrap(), &failure, Timestamp::UNIX_EPOCH).text();
+
+        assert_eq!(
+            text,
+            "Job 'settle' exception occur in job processing, caused by exited: \\u{1b}[2J\\u{9b}1m\n  \
+             at 2026-11-18T00:00:00Z, shard 7\nat 1970-01-01T00:00:00Z"
+        );
+    }
 
     #[test]
     fn success_and_cancellation_produce_no_notice() {

@@ -9,15 +9,18 @@ use serde_json::{Value, json};
 use super::{dispatcher::AlertChannel, notice::Notice, sign::signed_url};
 use crate::{
     execution::{
-        BoxError, HttpClient,
+        BoxError, HttpClient, Outbound,
         http_client::{self, Timeouts},
+        outbound::Refusal,
     },
     job::{Alert, Webhook},
+    problem::printable,
 };
 
 pub(super) struct WebhookChannel {
     alert: Alert,
     http_client: Arc<HttpClient>,
+    outbound: Outbound,
 }
 
 /// A request to send, and the answer that counts as delivered.
@@ -35,8 +38,8 @@ enum SuccessCriterion {
 }
 
 impl WebhookChannel {
-    pub(super) fn new(alert: Alert, http_client: Arc<HttpClient>) -> Self {
-        Self { alert, http_client }
+    pub(super) fn new(alert: Alert, http_client: Arc<HttpClient>, outbound: Outbound) -> Self {
+        Self { alert, http_client, outbound }
     }
 
     fn request_for(&self, notice: &Notice) -> Option<WebhookRequest> {
@@ -74,18 +77,17 @@ impl AlertChannel for WebhookChannel {
             connect: prepared.webhook.connect_timeout,
             read: prepared.webhook.read_timeout,
         };
-        let client =
-            self.http_client.client(&url, timeouts).map_err(|failure| failure.to_string())?;
+        let client = self.http_client.client(&url, timeouts, &self.outbound)?;
         // The path can be a secret, too, so errors name only the host.
         let host = url.host_str().unwrap_or_default().to_owned();
         let request = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
             .body(prepared.body.to_string());
-        let response = request
-            .send()
-            .await
-            .map_err(|error| format!("{host}: {}", http_client::error_text(error)))?;
+        let response = request.send().await.map_err(|error| match Refusal::in_chain(&error) {
+            Some(refusal) => BoxError::from(refusal.clone()),
+            None => format!("{host}: {}", http_client::error_text(error)).into(),
+        })?;
         let status = response.status();
         let answer = http_client::body_text(response).await;
         check_answer(&prepared.criterion, status, &answer)
@@ -122,7 +124,7 @@ fn json_body(notice: &Notice) -> Value {
     json!({
         "text": notice.text(),
         "jobName": notice.job.as_str(),
-        "message": notice.message,
+        "message": printable(&notice.message),
         "occurredAt": notice.at.to_string(),
         "runId": notice.run.as_ref().map(ToString::to_string),
         "shardingItem": notice.shard,

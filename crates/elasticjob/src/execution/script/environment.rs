@@ -1,6 +1,6 @@
 //! The environment variables of a script.
 
-use std::os::unix::ffi::OsStrExt;
+use std::{ffi::OsString, os::unix::ffi::OsStrExt};
 
 use crate::job::Shard;
 
@@ -18,6 +18,14 @@ pub(super) fn variables(shard: &Shard) -> [(&'static str, Option<String>); 10] {
         ("ELASTICJOB_ATTEMPT", Some(shard.attempt.number.to_string())),
         ("ELASTICJOB_FENCING_TOKEN", Some(shard.token.to_string())),
     ]
+}
+
+/// The variables of this process that a script does not inherit: our own, since URLs with passwords are among them, and the one by which systemd
+/// shows where credentials are.
+pub(super) fn withheld() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        name.as_bytes().starts_with(b"ELASTICJOB_") || name == "CREDENTIALS_DIRECTORY"
+    })
 }
 
 /// The variables that together identify an attempt.

@@ -2,7 +2,8 @@
 //!
 //! * **Command line**: the property `script.command.line`, [parsed](command_line) as Java ElasticJob does, without a shell. With
 //!   `elasticjob.script.shell` set to `true` it is passed to `sh -c` unchanged.
-//! * **Input**: the sharding context as JSON, as the last argument (with a shell, `$1`); the same and more in the [environment].
+//! * **Input**: the sharding context as JSON, as the last argument (with a shell, `$1`); the same and more in the [environment]. Variables of the worker
+//!   that may hold a password are withheld.
 //! * **End**: the script has exited and no process holds its output open any more, as in Java ElasticJob. A background process whose output is
 //!   redirected elsewhere is a daemon and is ignored. A signal or an exit code other than zero fails the shard.
 //! * **Stop**: [the whole process group](group) gets `SIGTERM`, and after a grace period `SIGKILL`, together with processes that left the
@@ -94,8 +95,13 @@ impl Script {
     }
 
     /// Adds everything but the program: to the script's own command, or to that of its supervisor, which passes all of it on.
-    fn add_arguments(&self, command: &mut Command, shard: &Shard) {
+    fn add_arguments(&self, command: &mut Command, shard: &Shard, inherits_environment: bool) {
         command.args(&self.arguments).arg(shard.context().to_json());
+        if !inherits_environment {
+            for name in environment::withheld() {
+                command.env_remove(name);
+            }
+        }
         for (name, value) in environment::variables(shard) {
             match value {
                 Some(value) => command.env(name, value),
@@ -127,6 +133,7 @@ impl Work for ScriptWork {
             supervisor: self.supervisor.clone(),
             lease: setting.lease.clone(),
             output: Arc::clone(&setting.output),
+            inherits_environment: setting.inherits_environment,
         }))
     }
 }
@@ -136,6 +143,7 @@ struct ScriptHandler {
     supervisor: Option<Supervisor>,
     lease: Lease,
     output: Arc<dyn Output>,
+    inherits_environment: bool,
 }
 
 #[async_trait]
@@ -184,7 +192,7 @@ impl ScriptHandler {
         let (program, marks) = (&self.script.program, environment::marks(shard));
         let Some(supervisor) = &self.supervisor else {
             let mut command = Command::new(program);
-            self.script.add_arguments(&mut command, shard);
+            self.script.add_arguments(&mut command, shard, self.inherits_environment);
             let process = Process::start(command, marks);
             return process
                 .map(RunningScript::Direct)
@@ -192,7 +200,7 @@ impl ScriptHandler {
         };
         let script = |command: &mut Command| {
             command.arg(program);
-            self.script.add_arguments(command, shard);
+            self.script.add_arguments(command, shard, self.inherits_environment);
         };
         let supervised = Supervised::start(supervisor, script, self.lease.clone(), marks);
         supervised.map(RunningScript::Supervised).map_err(|error| {

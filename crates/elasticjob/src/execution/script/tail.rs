@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::problem::printable;
+
 const LINES: usize = 10;
 
 /// Maximum number of characters of each line.
@@ -15,7 +17,8 @@ impl Tail {
         if self.0.len() == LINES {
             self.0.pop_front();
         }
-        self.0.push_back(line.chars().take(WIDTH).collect());
+        let line: String = line.chars().take(WIDTH).collect();
+        self.0.push_back(printable(&line).into_owned());
     }
 
     /// `: ` and the lines; empty if there are none.
