@@ -1,6 +1,9 @@
 //! Parses YAML text into a tree.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag as ParsedTag};
 
@@ -8,6 +11,8 @@ use super::node::{Kind, MAP, Node, SEQ, Tag};
 
 /// Limit for documents that grow through aliases; far beyond any real configuration.
 const MAX_NODES: usize = 20_000;
+/// Limit for what anchors and aliases copy, in bytes: a long text may be repeated as often as there may be nodes.
+const MAX_COPIED: usize = 4 << 20;
 
 /// Text that is not one YAML document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,7 @@ pub(in crate::job) fn load(text: &str) -> Result<Option<Node>, LoadError> {
         open: Vec::new(),
         anchors: HashMap::new(),
         node_count: 0,
+        copied: 0,
         root: None,
     };
     for event in Parser::new_from_str_with_options(&placeholders.text, options) {
@@ -53,6 +59,7 @@ struct Builder<'a> {
     /// Anchored nodes with their sizes.
     anchors: HashMap<usize, (Node, usize)>,
     node_count: usize,
+    copied: usize,
     root: Option<Node>,
 }
 
@@ -87,12 +94,25 @@ impl Builder<'_> {
                 }
             }
             Event::Alias(id) => {
-                let Some((node, size)) = self.anchors.get(&id).cloned() else {
+                let Some((node, size)) = self.anchors.get(&id) else {
                     return problem("a node cannot contain itself");
                 };
+                let (bytes, size) = (memory(node), *size);
+                self.charge_copy(bytes, line)?;
+                let Some((node, _)) = self.anchors.get(&id).cloned() else { return Ok(()) };
                 return self.attach(node, 0, size);
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Counts a copy before it is made.
+    fn charge_copy(&mut self, bytes: usize, line: usize) -> Result<(), LoadError> {
+        self.copied += bytes;
+        if self.copied > MAX_COPIED {
+            let problem = format!("anchors and aliases copy more than {MAX_COPIED} bytes");
+            return Err(LoadError { line, problem });
         }
         Ok(())
     }
@@ -105,6 +125,7 @@ impl Builder<'_> {
             return Err(LoadError { line: node.line, problem });
         }
         if anchor != 0 {
+            self.charge_copy(memory(&node), node.line)?;
             self.anchors.insert(anchor, (node.clone(), count(&node)));
         }
         match self.open.last_mut() {
@@ -132,6 +153,18 @@ fn count(node: &Node) -> usize {
     }
 }
 
+/// About how many bytes a node takes.
+fn memory(node: &Node) -> usize {
+    size_of::<Node>()
+        + match &node.kind {
+            Kind::Scalar(text) => text.len(),
+            Kind::Sequence(items) => items.iter().map(memory).sum(),
+            Kind::Mapping(entries) => {
+                entries.iter().map(|(key, value)| memory(key) + memory(value)).sum()
+            }
+        }
+}
+
 /// The explicit tag, if any. A lone `!` is not a tag; it means that the text is not resolved to a type.
 fn full_tag(tag: Option<&ParsedTag>) -> Option<Tag> {
     let (handle, suffix) = tag?.parts();
@@ -151,12 +184,16 @@ struct Placeholders {
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
+const PRIVATE_USE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 impl Placeholders {
     fn insert(text: &str) -> Self {
         const DEEP_INDENT: &str = "                                                            ";
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-        let mut free = ('\u{e000}'..='\u{f8ff}').filter(|placeholder| !text.contains(*placeholder));
+        // One pass over the text: a search for each of these characters would take seconds in a long text that contains all of them.
+        let used: HashSet<char> =
+            text.chars().filter(|character| PRIVATE_USE.contains(character)).collect();
+        let mut free = PRIVATE_USE.filter(|placeholder| !used.contains(placeholder));
         let pairs: Vec<_> = ['\u{85}', '\u{2028}', '\u{2029}', BYTE_ORDER_MARK]
             .into_iter()
             .filter(|original| text.contains(*original))
@@ -198,5 +235,31 @@ impl Placeholders {
             }
         }
         restored
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        load(text).unwrap_err().problem
+    }
+
+    #[test]
+    fn text_that_aliases_repeat_is_bounded_in_bytes() {
+        let long = "x".repeat(500_000);
+        let aliases = "*a,".repeat(10_000);
+
+        assert!(problem(&format!("a: &a {long}\nb: [{aliases}]")).contains("copy more than"));
+        assert!(load(&format!("a: &a {long}\nb: [*a, *a]")).is_ok());
+    }
+
+    #[test]
+    fn nodes_that_nested_anchors_copy_are_bounded() {
+        let open: String = (0..40).map(|level| format!("&a{level} [")).collect();
+        let text = format!("{open}{}{}", "x,".repeat(15_000), "]".repeat(40));
+
+        assert!(problem(&text).contains("copy more than"));
     }
 }
