@@ -143,7 +143,14 @@ fn endpoint(text: &str) -> Result<Endpoint, UrlError> {
             }
         },
     };
-    Ok(Endpoint::new(decode("host", host)?, port))
+    let host = decode("host", host)?;
+    // After decoding it may hold what separates the parts of a URL, and would be shown as another one.
+    let is_separator = |c: char| c.is_control() || c.is_whitespace() || "/?#@,[]%".contains(c);
+    let is_address = host.parse::<std::net::Ipv6Addr>().is_ok();
+    if host.contains(is_separator) || host.contains(':') && !is_address {
+        return invalid(format!("{host:?} is not a host name"), EXAMPLE);
+    }
+    Ok(Endpoint::new(host, port))
 }
 
 fn apply(
@@ -251,6 +258,7 @@ impl fmt::Display for RegistryUrl {
 const RESERVED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'%').add(b'@').add(b':').add(b'/').add(b'?').add(b'#').add(b'&');
 const RESERVED_IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
+const RESERVED_IN_QUERY: &AsciiSet = &RESERVED_IN_PATH.add(b'&');
 
 /// Formats the settings as a URL without the password; settings with default values are omitted.
 impl fmt::Display for ZooKeeperSettings {
@@ -287,7 +295,7 @@ impl fmt::Display for ZooKeeperSettings {
         }
         for (index, (key, value)) in pairs.iter().enumerate() {
             let mark = if index == 0 { '?' } else { '&' };
-            write!(f, "{mark}{key}={}", utf8_percent_encode(value, RESERVED_IN_PATH))?;
+            write!(f, "{mark}{key}={}", utf8_percent_encode(value, RESERVED_IN_QUERY))?;
         }
         Ok(())
     }
@@ -375,6 +383,9 @@ mod tests {
             ("zookeepers://h/x", "tls.ca"),
             ("zookeepers://h/x?tls.ca=a&tls.cert=b", "tls.key"),
             ("zookeeper://h/%ff", "UTF-8"),
+            ("zookeeper://a%2Cb/x", "\"a,b\" is not a host name"),
+            ("zookeeper://a%3Ab/x", "\"a:b\" is not a host name"),
+            ("zookeeper://%0d%0a/x", "is not a host name"),
         ] {
             let error = Problem::of(&text.parse::<RegistryUrl>().expect_err(text)).to_string();
 
@@ -399,6 +410,7 @@ mod tests {
             "zookeeper://zk1:2181/shop",
             "zookeeper://zk1:2181,[::1]:2182/team/shop?sessionTimeout=1500ms&maxRetries=0&fenceFloor=7",
             "zookeepers://zk1:2181/shop?tls.ca=/a%20b.pem&tls.cert=c&tls.key=k",
+            "zookeepers://zk1:2181/shop?tls.ca=/a%26b%3F.pem",
             "memory:",
         ] {
             assert_eq!(text.parse::<RegistryUrl>().unwrap().to_string(), text);
