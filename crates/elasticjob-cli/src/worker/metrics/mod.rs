@@ -159,6 +159,10 @@ impl Metrics {
             "Script and HTTP jobs in the registry that this worker may not run.",
         )
         .sample(&[], self.refused.load(Ordering::Relaxed));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            text.gauge("elasticjob_tasks", "Asynchronous tasks of this process.")
+                .sample(&[], runtime.metrics().num_alive_tasks());
+        }
     }
 
     /// Requests to the registry.
