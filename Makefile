@@ -2,7 +2,6 @@
 CARGO ?= cargo
 SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
-MINUTES ?= 5
 ROWS ?= 10000000
 CASES ?= 100000
 AWAY ?= 60
@@ -13,7 +12,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist web test test-docs test-java test-web test-api check-web lint deny build-times bench sim million outage chaos cron-java bench-java package ci
+.PHONY: help run dist web test test-docs test-java test-web test-api check-web lint deny build-times bench sim million outage chaos fuzz soak cron-java bench-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -133,7 +132,16 @@ outage: ## history databases that are down for AWAY seconds (default 60) under l
 
 chaos: ## workers killed, frozen and disconnected for MINUTES (default 5), on a real ensemble and database; SEED=n to repeat a storm
 	@scripts/install-test-servers.sh
-	$(CARGO) run --release -p chaos -- storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(CARGO) run --release -p chaos -- storm --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED))
+
+# TARGETS="yaml cron" for some of them.
+fuzz: ## fuzz everything that reads bytes from outside, MINUTES for each target (default 1): prints a table, fails with each find; reports what is missing
+	dev/fuzz/run.py --minutes $(or $(MINUTES),1) $(TARGETS)
+
+soak: ## console, three workers and ZooKeeper under load for MINUTES (default 60): fails if memory, files, threads or tasks grow; PAGE=docs/dev/soak.md writes the table, REGISTRY=tinykeeper for the other registry
+	@scripts/install-test-servers.sh
+	$(CARGO) build --release -p tinykeeper -p elasticjob-cli -p bench
+	$(CARGO) run --release -p bench -- soak --minutes $(or $(MINUTES),60) $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(PAGE),--page $(PAGE))
 
 package: ## check that the library crates can be published
 	scripts/check-packages.sh $(LIBRARIES)

@@ -207,6 +207,7 @@ fn code_of(error: &registry::Error) -> Code {
         | registry::Error::Throttled { .. }
         | registry::Error::SessionExpired => Code::Unreachable,
         registry::Error::NotAuthorised { .. } => Code::NotAuthorised,
+        registry::Error::Settings { .. } => Code::BadInput,
         registry::Error::NotFound { .. } => Code::NotFound,
         registry::Error::Exists { .. }
         | registry::Error::Conflict { .. }

@@ -220,8 +220,9 @@ fn document(
 ) -> Result<Document, Problem> {
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
     let file: Arc<str> = file.into();
-    let locate =
-        |(line, problem): (usize, String)| Problem::new(format!("{file}:{line}: {problem}"));
+    let locate = |(line, problem): (usize, Problem)| problem.at(format_args!("{file}:{line}"));
+    #[cfg(any(feature = "toml", feature = "properties"))]
+    let locate_text = |(line, problem): (usize, String)| locate((line, problem.into()));
     let extension = extension.to_ascii_lowercase();
     let layout = if extension == "properties" { Layout::JobPerGroup } else { Layout::Standard };
     let trees = match extension.as_str() {
@@ -233,9 +234,9 @@ fn document(
             yaml::read_json(text).map_err(locate)?
         }
         #[cfg(feature = "toml")]
-        "toml" => vec![toml::read(text).map_err(locate)?],
+        "toml" => vec![toml::read(text).map_err(locate_text)?],
         #[cfg(feature = "properties")]
-        "properties" => vec![properties::read(text).map_err(locate)?],
+        "properties" => vec![properties::read(text).map_err(locate_text)?],
         #[cfg(feature = "xml")]
         "xml" => return Ok(Document::Xml { file, text: text.to_owned() }),
         #[cfg(not(all(feature = "toml", feature = "properties", feature = "xml")))]
@@ -252,7 +253,7 @@ fn document(
     };
     let mut roots = Roots::default();
     for tree in trees.iter().filter(|tree| is_active(tree, variable)) {
-        roots.merge_document(tree).map_err(locate)?;
+        roots.merge_document(tree).map_err(|(line, problem)| locate((line, problem.into())))?;
     }
     Ok(Document::Sections { file, roots, layout })
 }

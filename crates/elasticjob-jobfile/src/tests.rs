@@ -205,6 +205,49 @@ fn xml_problems_are_reported_with_their_line() {
 }
 
 #[test]
+fn xml_error_names_a_column_that_the_line_has() {
+    for (text, problem) in [
+        ("<job:script id='a' cron=x/>", "a.xml:1: not XML: expected a quote not 'x', column 25"),
+        ("<job:script id='a'>", "a.xml:1: not XML: the element \"job:script\" is not closed"),
+        ("<job:script\n id='a'>\n", "a.xml:2: not XML: the element \"job:script\" is not closed"),
+        ("\n<job:script id='a' &/>", "a.xml:2: not XML: invalid name token, column 20"),
+        (
+            "<beans xmlns='x'>\n<a>\n</beans>",
+            "a.xml:3: not XML: expected 'a' tag, not 'beans', column 1",
+        ),
+    ] {
+        assert_eq!(problems("a.xml", text), [problem]);
+    }
+}
+
+#[test]
+fn unquoted_cron_that_begins_with_an_asterisk_is_named() {
+    for (cron, key) in
+        [("* * * * * ?", "cron: "), ("*/5 * * * * ?", "cron: "), ("* * * * *", "cron:    ")]
+    {
+        let text =
+            format!("elasticjob:\n  jobs:\n    a:\n      {key}{cron}\n      misfire: true\n");
+
+        assert_eq!(
+            problems("a.yml", &text),
+            [format!(
+                "a.yml:4: \"{cron}\" is not quoted, and YAML reads text that begins with * as an alias; hint: put it in quotes: {key}\"{cron}\""
+            )]
+        );
+    }
+    let other = problems("a.yml", "a: [1\nb: '*'\n");
+    assert!(!other[0].contains("alias"), "{other:?}");
+}
+
+#[test]
+fn toml_error_names_file_and_line() {
+    assert_eq!(
+        problems("a.toml", "[elasticjob]\njobs = \n")[0].split(": ").next(),
+        Some("a.toml:2")
+    );
+}
+
+#[test]
 fn stored_configuration_of_2_1_5_is_imported() {
     let text = r#"{"jobName":"j","jobClass":"","jobType":"SCRIPT","cron":"0 0 * * * ?","shardingTotalCount":2,"scriptCommandLine":"sh a.sh"}"#;
 

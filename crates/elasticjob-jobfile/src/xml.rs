@@ -59,12 +59,12 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) {
     let mut reader = Reader { file, resolver, jobs, problems };
-    let whole = with_root(text);
+    let (whole, added) = with_root(text);
     let document = match Document::parse(&whole) {
         Ok(document) => document,
         Err(error) => {
-            let line = error.pos().row as usize;
-            return reader.report(line, format!("not XML: {error}"));
+            let (line, problem) = syntax_error(text, added, &error);
+            return reader.report(line, format!("not XML: {problem}"));
         }
     };
     for element in document.descendants().filter(Element::is_element) {
@@ -105,14 +105,40 @@ pub(super) fn read(
     }
 }
 
-/// Wraps a snippet, as articles show them, into a root element with the namespaces. Line numbers stay the same.
-fn with_root(text: &str) -> String {
+/// Wraps a snippet, as articles show them, into a root element with the namespaces. Line numbers stay the same; the second value is the number of
+/// characters that were added in front of the first line.
+fn with_root(text: &str) -> (String, usize) {
+    const OPEN: &str = "<beans xmlns:reg=\"http://www.dangdang.com/schema/ddframe/reg\" xmlns:job=\"http://www.dangdang.com/schema/ddframe/job\">";
     if text.contains("xmlns") {
-        return text.to_owned();
+        return (text.to_owned(), 0);
     }
-    format!(
-        "<beans xmlns:reg=\"http://www.dangdang.com/schema/ddframe/reg\" xmlns:job=\"http://www.dangdang.com/schema/ddframe/job\">{text}</beans>"
-    )
+    (format!("{OPEN}{text}</beans>"), OPEN.len())
+}
+
+/// The line and the message of a syntax error, in terms of the text without the added root element.
+fn syntax_error(text: &str, added: usize, error: &roxmltree::Error) -> (usize, String) {
+    let position = error.pos();
+    let line = position.row as usize;
+    let column = position.col as usize;
+    let column = if line == 1 { column.saturating_sub(added).max(1) } else { column };
+    let last_line = text.lines().count().max(1);
+    let length = text.lines().nth(line - 1).map_or(0, |line| line.chars().count());
+    let is_at_end = line > last_line || line == last_line && column > length;
+    match error {
+        // The tag that the file does not have is the one that was added.
+        roxmltree::Error::UnexpectedCloseTag(open, ..) if added > 0 && is_at_end => {
+            (last_line, format!("the element {open:?} is not closed"))
+        }
+        error => {
+            let message = error.to_string().replacen(&format!(" at {position}"), "", 1);
+            let line = line.min(last_line);
+            if is_at_end {
+                (line, format!("{message}, at the end of the file"))
+            } else {
+                (line, format!("{message}, column {column}"))
+            }
+        }
+    }
 }
 
 fn line_of(document: &Document<'_>, attribute: &Attribute<'_, '_>) -> usize {

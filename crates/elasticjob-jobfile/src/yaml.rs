@@ -4,33 +4,58 @@
 
 use std::collections::HashMap;
 
-use granit_parser::{Event, Parser, ScalarStyle};
+use elasticjob::problem::Problem;
+use granit_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use super::tree::{Node, Value};
 
 /// Far more than any configuration has; limits what chained aliases may expand to.
 const MAX_NODES: usize = 100_000;
-/// The same for their texts.
-const MAX_BYTES: usize = 64 << 20;
+/// Limit for what anchors and aliases copy, in bytes: a long text may be repeated as often as there may be nodes.
+const MAX_COPIED: usize = 16 << 20;
 
-/// Parses the documents of a text. An error is a line and a message.
-pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, String)> {
+/// Parses the documents of a text. An error is a line and a problem.
+pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, Problem)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options = granit_parser::options! { flow_nesting_limit: 50, block_nesting_limit: 50 };
     options.set_emit_comments(false);
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) =
-            event.map_err(|error| (error.marker().line(), error.kind().to_string()))?;
-        builder.handle(event, span.start.line())?;
+        let (event, span) = event.map_err(|error| scan_error(text, &error))?;
+        let handled = builder.handle(event, span.start.line());
+        handled.map_err(|(line, problem)| (line, problem.into()))?;
     }
     Ok(builder.documents)
 }
 
+/// Most files that YAML refuses have a cron expression that begins with `*` and is not quoted: to YAML that is an alias.
+fn scan_error(text: &str, error: &ScanError) -> (usize, Problem) {
+    let line = error.marker().line();
+    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+    let value = written.split_once(": ").map_or(written, |(_, value)| value);
+    let value = value.trim_start_matches("- ").trim();
+    if !value.starts_with('*') {
+        return (line, error.kind().to_string().into());
+    }
+    let problem =
+        format!("{value:?} is not quoted, and YAML reads text that begins with * as an alias");
+    (
+        line,
+        Problem::new(problem)
+            .with_hint(format!("put it in quotes: {}", value_in_quotes(written, value))),
+    )
+}
+
+/// The line as it should be written.
+fn value_in_quotes(written: &str, value: &str) -> String {
+    let key = written.strip_suffix(value).unwrap_or_default();
+    format!("{key}\"{value}\"")
+}
+
 /// The same for JSON. It is stricter than YAML and escapes characters above U+FFFF as surrogate pairs, which YAML does not know.
-pub(super) fn read_json(text: &str) -> Result<Vec<Node>, (usize, String)> {
+pub(super) fn read_json(text: &str) -> Result<Vec<Node>, (usize, Problem)> {
     serde_json::from_str::<serde_json::Value>(text)
-        .map_err(|error| (error.line(), format!("not JSON: {error}")))?;
+        .map_err(|error| (error.line(), format!("not JSON: {error}").into()))?;
     read(&join_surrogates(text))
 }
 
@@ -76,7 +101,7 @@ struct Builder {
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
-    bytes: usize,
+    copied: usize,
     documents: Vec<Node>,
 }
 
@@ -109,18 +134,14 @@ impl Builder {
                 }
                 (open.node, open.anchor, 1)
             }
-            Event::Alias(id) => match self.anchors.get(&id) {
-                Some(node) => {
-                    // Before it is copied.
-                    self.bytes += text_bytes(node);
-                    if self.bytes > MAX_BYTES {
-                        let problem = format!("its aliases stand for more than {MAX_BYTES} bytes");
-                        return Err((line, problem));
-                    }
-                    (node.clone(), 0, count(node))
+            Event::Alias(id) => {
+                let bytes = self.anchors.get(&id).map_or(0, memory);
+                self.charge_copy(bytes, line)?;
+                match self.anchors.get(&id) {
+                    Some(node) => (node.clone(), 0, count(node)),
+                    None => return Err((line, "a node cannot contain itself".to_owned())),
                 }
-                None => return Err((line, "a node cannot contain itself".to_owned())),
-            },
+            }
             Event::DocumentEnd => {
                 self.anchors.clear();
                 return Ok(());
@@ -132,9 +153,19 @@ impl Builder {
             return Err((line, format!("the file has more than {MAX_NODES} nodes")));
         }
         if anchor != 0 {
+            self.charge_copy(memory(&node), line)?;
             self.anchors.insert(anchor, node.clone());
         }
         self.attach(node)
+    }
+
+    /// Counts a copy before it is made.
+    fn charge_copy(&mut self, bytes: usize, line: usize) -> Result<(), (usize, String)> {
+        self.copied += bytes;
+        if self.copied > MAX_COPIED {
+            return Err((line, format!("anchors and aliases copy more than {MAX_COPIED} bytes")));
+        }
+        Ok(())
     }
 
     /// Whether the next event is a key.
@@ -216,13 +247,15 @@ fn count(node: &Node) -> usize {
     }
 }
 
-fn text_bytes(node: &Node) -> usize {
-    match &node.value {
-        Value::Null => 0,
-        Value::Text(text) => text.len(),
-        Value::List(items) => items.iter().map(text_bytes).sum(),
-        Value::Map(entries) => entries.iter().map(|(key, node)| key.len() + text_bytes(node)).sum(),
-    }
+/// About how many bytes a node takes.
+fn memory(node: &Node) -> usize {
+    size_of::<Node>()
+        + match &node.value {
+            Value::Null => 0,
+            Value::Text(text) => text.len(),
+            Value::List(items) => items.iter().map(memory).sum(),
+            Value::Map(entries) => entries.iter().map(|(key, node)| key.len() + memory(node)).sum(),
+        }
 }
 
 #[cfg(test)]
@@ -256,10 +289,18 @@ mod tests {
         }
 
         assert!(read(&format!("jobs:\n{}", jobs.join("\n"))).is_ok());
-        assert!(read(&bomb.join("\n")).unwrap_err().1.contains("more than"));
-        let text = "x".repeat(500_000);
-        let copies = format!("a: &a {text}\nb: [{}]\n", "*a, ".repeat(90_000));
-        assert!(read(&copies).unwrap_err().1.contains("bytes"));
+        assert!(read(&bomb.join("\n")).unwrap_err().1.message.contains("more than"));
+    }
+
+    #[test]
+    fn text_that_aliases_repeat_is_bounded_in_bytes() {
+        let long = "x".repeat(500_000);
+        let aliases = "*a,".repeat(10_000);
+
+        let (line, problem) = read(&format!("a: &a {long}\nb: [{aliases}]")).unwrap_err();
+
+        assert_eq!(line, 2);
+        assert!(problem.message.contains("copy more than"), "{problem}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod machine;
 mod open_files;
 mod process;
 mod registry;
+mod soak;
 mod statistics;
 mod stopwatch;
 mod worker;
@@ -45,6 +46,8 @@ enum Benchmark {
     History,
     /// the console with ten thousand jobs: response times, memory, and the job list in a real browser
     Console,
+    /// console, workers and registry under load for an hour: memory, files, threads and tasks stay flat: `make soak`
+    Soak(soak::Options),
     /// comparison with the real Java ElasticJob: `make bench-java`
     Java(java::Options),
 }
@@ -93,6 +96,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
         Benchmark::Console => console::run().await,
+        Benchmark::Soak(options) => soak::run(options).await,
         Benchmark::Java(options) => java::run(options).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Memory and threads of a process, as reported by the kernel.
+//! Memory, threads and open files of a process, as reported by the kernel.
 
 use std::{fs, str::FromStr};
 
@@ -16,6 +16,13 @@ pub(crate) fn peak_resident(pid: u32) -> Result<f64, BoxError> {
 
 pub(crate) fn threads(pid: u32) -> Result<usize, BoxError> {
     status(pid, "Threads")
+}
+
+/// Number of open files and sockets.
+pub(crate) fn open_files(pid: u32) -> Result<usize, BoxError> {
+    let folder = format!("/proc/{pid}/fd");
+    let files = fs::read_dir(&folder).map_err(|error| format!("cannot read {folder}: {error}"))?;
+    Ok(files.count())
 }
 
 fn megabytes(kibibytes: f64) -> f64 {

@@ -1,6 +1,11 @@
 //! `elasticjob console`
 
-use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use elasticjob_console::{
     self as api, AdditionPolicy, FirstAccount, Limits, OidcFile, OidcSettings, TlsIdentity,
@@ -185,7 +190,25 @@ fn read(path: &PathBuf) -> Result<File, Error> {
     let read_error =
         |error: String| Error::bad_input(format!("cannot read {}: {error}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| read_error(error.to_string()))?;
-    toml::from_str(&text).map_err(|error| read_error(error.to_string()))
+    parse(path, &text)
+}
+
+/// An error names file and line. It does not quote the line, as the parser's own text does: it may be a secret.
+fn parse(path: &Path, text: &str) -> Result<File, Error> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
+        let message = without_value(error.message());
+        Error::bad_input(format!("{}:{line}: {message}", path.display()))
+    })
+}
+
+/// serde repeats a text that it did not expect, which may be a URL with a password.
+fn without_value(message: &str) -> String {
+    match (message.split_once(": string \""), message.rsplit_once(", expected ")) {
+        (Some((what, _)), Some((_, expected))) => format!("{what}: a string, expected {expected}"),
+        _ => message.to_owned(),
+    }
 }
 
 /// Parses `NAME=URL`, or a URL alone.
@@ -239,6 +262,7 @@ async fn serve(mut console: api::Console) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
 
     #[test]
     fn registry_argument_may_have_a_name_and_an_equals_sign_in_its_url() {
@@ -246,6 +270,26 @@ mod tests {
 
         assert_eq!(parse_named(&format!("prod={url}")), ("prod".to_owned(), url.to_owned()));
         assert_eq!(parse_named(url), ("default".to_owned(), url.to_owned()));
+    }
+
+    #[test]
+    fn configuration_error_names_file_and_line_and_no_secret() {
+        for (text, problem) in [
+            ("hosts = []\nlisten 8899\n", "console.toml:2: "),
+            ("[oidc]\nissuer = 'https://a'\nclientSecret = 'hunter2' x\n", "console.toml:3: "),
+            ("[oidc]\nissuer = 'https://a'\nclientSecret = 7\n", "console.toml:3: "),
+            ("hosts = []\n[tls]\ncert = 'a'\nkeys = 'b'\n", "console.toml:4: unknown field"),
+            (
+                "registries = 'zookeeper://jane:hunter2@zk1/shop'\n",
+                "console.toml:1: invalid type: a string, expected",
+            ),
+        ] {
+            let error = parse(Path::new("console.toml"), text).unwrap_err();
+
+            assert_eq!(error.code, Code::BadInput);
+            assert!(error.line().starts_with(problem), "{error:?}");
+            assert!(!error.line().contains("hunter2"), "{error:?}");
+        }
     }
 }
 

@@ -188,6 +188,33 @@ async fn worker_waits_for_the_registry_at_the_start() {
     process.wait_for_log("node started");
 }
 
+#[test]
+fn missing_certificate_authority_is_bad_input_that_names_the_file() {
+    let url = "zookeepers://jane:hunter2@127.0.0.1:1/shop?tls.ca=/nowhere/ca.pem";
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("jobs.yml");
+    std::fs::write(&file, "elasticjob: {jobs: {hello: {props: {script.command.line: echo}}}}")
+        .unwrap();
+
+    for arguments in [
+        &["run", "-f", file.to_str().unwrap(), "--registry", url][..],
+        &["job", "list", "--registry", url],
+    ] {
+        let output = elasticjob(arguments);
+
+        assert_eq!((output.code, &*output.stdout), (Some(2), ""), "{}", output.stderr);
+        assert!(output.stderr.contains("/nowhere/ca.pem"), "{}", output.stderr);
+        assert!(
+            output
+                .stderr
+                .ends_with("hint: check tls.ca, tls.cert and tls.key in the registry URL\n"),
+            "{}",
+            output.stderr
+        );
+        assert!(!output.stderr.contains("hunter2"));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_gives_up_after_the_connect_timeout() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;

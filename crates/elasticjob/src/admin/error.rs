@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     job::{Conflict, InvalidValue, UnreadableDocument},
-    problem::Hint,
+    problem::{Hint, with_causes},
     registry::Error,
 };
 
@@ -107,6 +107,10 @@ impl From<Error> for AdminError {
                 hint: "check user and password in the registry URL, and the node's access list"
                     .to_owned(),
             },
+            Error::Settings { .. } => {
+                let hint = error.hint().map(Cow::into_owned).unwrap_or_default();
+                Self::invalid(with_causes(&error), hint)
+            }
             Error::NotFound { path } => Self::NotFound {
                 what: format!("{path} is gone"),
                 hint: "it was removed in the meantime; read again".to_owned(),

@@ -57,6 +57,13 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
+    /// A file that the registry URL names cannot be used, so no connection was attempted: a person has to correct it.
+    #[error("the TLS settings of the registry URL cannot be used")]
+    Settings {
+        /// The problem, with the file it concerns.
+        #[source]
+        source: BoxError,
+    },
     /// The request was not sent, so nothing happened: back off, try again.
     #[error("cannot reach the registry at {endpoint}")]
     Unreachable {
@@ -126,7 +133,9 @@ impl Error {
 
     /// Whether the registry answered and refused the request, so that nothing happened and the session goes on.
     pub fn is_refusal(&self) -> bool {
-        !self.is_outage() && !matches!(self, Error::SessionExpired | Error::Closed)
+        let is_ours =
+            matches!(self, Error::SessionExpired | Error::Closed | Error::Settings { .. });
+        !self.is_outage() && !is_ours
     }
 }
 
@@ -137,6 +146,7 @@ impl Hint for Error {
                 "check user and password in the registry URL, and the node's access list"
             }
             Error::Unreachable { .. } => "is ZooKeeper listening there?",
+            Error::Settings { .. } => "check tls.ca, tls.cert and tls.key in the registry URL",
             Error::Operation { cause, .. } => return cause.hint(),
             _ => return None,
         };

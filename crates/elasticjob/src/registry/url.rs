@@ -60,7 +60,7 @@ impl FromStr for RegistryUrl {
             Some(("zookeeper", rest)) => (false, rest),
             Some(("zookeepers", rest)) => (true, rest),
             // The error must not quote the text: without a scheme, it may begin with a password.
-            Some((scheme, _)) if !scheme.contains('@') => {
+            Some((scheme, _)) if is_scheme(scheme) => {
                 return invalid(
                     format!(
                         "the scheme {scheme:?} is unknown; known are zookeeper, zookeepers and memory"
@@ -104,6 +104,11 @@ impl FromStr for RegistryUrl {
     }
 }
 
+/// Whether text may be the scheme of a URL; other text may hold a password.
+fn is_scheme(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
 fn endpoint(text: &str) -> Result<Endpoint, UrlError> {
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let Some((host, rest)) = rest.split_once(']') else {
@@ -143,7 +148,14 @@ fn endpoint(text: &str) -> Result<Endpoint, UrlError> {
             }
         },
     };
-    Ok(Endpoint::new(decode("host", host)?, port))
+    let host = decode("host", host)?;
+    // After decoding it may hold what separates the parts of a URL, and would be shown as another one.
+    let is_separator = |c: char| c.is_control() || c.is_whitespace() || "/?#@,[]%".contains(c);
+    let is_address = host.parse::<std::net::Ipv6Addr>().is_ok();
+    if host.contains(is_separator) || host.contains(':') && !is_address {
+        return invalid(format!("{host:?} is not a host name"), EXAMPLE);
+    }
+    Ok(Endpoint::new(host, port))
 }
 
 fn apply(
@@ -251,6 +263,7 @@ impl fmt::Display for RegistryUrl {
 const RESERVED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'%').add(b'@').add(b':').add(b'/').add(b'?').add(b'#').add(b'&');
 const RESERVED_IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
+const RESERVED_IN_QUERY: &AsciiSet = &RESERVED_IN_PATH.add(b'&');
 
 /// Formats the settings as a URL without the password; settings with default values are omitted.
 impl fmt::Display for ZooKeeperSettings {
@@ -287,7 +300,7 @@ impl fmt::Display for ZooKeeperSettings {
         }
         for (index, (key, value)) in pairs.iter().enumerate() {
             let mark = if index == 0 { '?' } else { '&' };
-            write!(f, "{mark}{key}={}", utf8_percent_encode(value, RESERVED_IN_PATH))?;
+            write!(f, "{mark}{key}={}", utf8_percent_encode(value, RESERVED_IN_QUERY))?;
         }
         Ok(())
     }
@@ -375,6 +388,9 @@ mod tests {
             ("zookeepers://h/x", "tls.ca"),
             ("zookeepers://h/x?tls.ca=a&tls.cert=b", "tls.key"),
             ("zookeeper://h/%ff", "UTF-8"),
+            ("zookeeper://a%2Cb/x", "\"a,b\" is not a host name"),
+            ("zookeeper://a%3Ab/x", "\"a:b\" is not a host name"),
+            ("zookeeper://%0d%0a/x", "is not a host name"),
         ] {
             let error = Problem::of(&text.parse::<RegistryUrl>().expect_err(text)).to_string();
 
@@ -386,9 +402,10 @@ mod tests {
     #[test]
     fn password_is_never_printed() {
         let url: RegistryUrl = "zookeeper://jane:secret@h/x".parse().unwrap();
-        let no_scheme = "jane:secret@h://x".parse::<RegistryUrl>().unwrap_err();
+        let error = |text: &str| text.parse::<RegistryUrl>().unwrap_err().to_string();
+        let no_scheme = [error("jane:secret@h://x"), error("jane:secret://x")];
 
-        for printed in [url.to_string(), format!("{url:?}"), no_scheme.to_string()] {
+        for printed in [url.to_string(), format!("{url:?}")].into_iter().chain(no_scheme) {
             assert!(!printed.contains("secret"), "{printed}");
         }
     }
@@ -399,6 +416,7 @@ mod tests {
             "zookeeper://zk1:2181/shop",
             "zookeeper://zk1:2181,[::1]:2182/team/shop?sessionTimeout=1500ms&maxRetries=0&fenceFloor=7",
             "zookeepers://zk1:2181/shop?tls.ca=/a%20b.pem&tls.cert=c&tls.key=k",
+            "zookeepers://zk1:2181/shop?tls.ca=/a%26b%3F.pem",
             "memory:",
         ] {
             assert_eq!(text.parse::<RegistryUrl>().unwrap().to_string(), text);

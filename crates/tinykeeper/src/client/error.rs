@@ -25,10 +25,16 @@ pub enum ConnectError {
     /// A server refused the credentials. This is final: a retry would be refused too.
     #[error("{server} refused the {scheme} credentials")]
     AuthRefused { server: String, scheme: String },
-    /// A certificate or key of the client or of the server cannot be used.
+    /// The server's certificate is not trusted, or the server does not accept this client's.
     #[error("cannot establish TLS")]
     Tls {
-        /// The problem, with the server or file it concerns.
+        /// The problem, with the server it concerns.
+        source: BoxError,
+    },
+    /// A certificate or key of this client cannot be read or used: no server was asked, and a retry fails too.
+    #[error("cannot use the TLS settings")]
+    TlsSettings {
+        /// The problem, with the file it concerns.
         source: BoxError,
     },
 }

@@ -115,5 +115,5 @@ pub(super) fn is_tls_problem(error: &io::Error) -> bool {
 }
 
 fn unusable(text: String) -> ConnectError {
-    ConnectError::Tls { source: BoxError::from(text) }
+    ConnectError::TlsSettings { source: BoxError::from(text) }
 }

@@ -68,6 +68,7 @@ async fn missing_ca_file_is_named() {
 
     let error = Client::connect(config).await.unwrap_err();
 
+    assert!(matches!(error, ConnectError::TlsSettings { .. }), "{error:?}");
     assert!(with_causes(&error).contains("cannot read the CA certificate in /nowhere/ca.pem"));
 }
 

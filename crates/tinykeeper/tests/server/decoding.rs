@@ -1,4 +1,4 @@
-//! Decoding of untrusted bytes never panics and is unambiguous. The fuzz target in `fuzz/` searches longer.
+//! Decoding of untrusted bytes never panics and is unambiguous. The fuzz target `wire` searches longer: `make fuzz`.
 
 use bytes::{Bytes, BytesMut};
 use proptest::{collection::vec, prelude::*, sample::select};

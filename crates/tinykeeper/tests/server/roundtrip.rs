@@ -1,5 +1,5 @@
 //! Properties of the decoders for arbitrary bytes: no decoder panics, and a decoded value encodes to bytes that decode to the same
-//! value. Used by these tests and by the fuzz target in `fuzz/`.
+//! value. Used by these tests and by the fuzz target `wire` in `dev/fuzz`.
 
 use std::fmt::Debug;
 

@@ -16,16 +16,16 @@ use crate::{BoxError, registry::sibling_program, stopwatch::Stopwatch};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Dropping it kills the process.
-pub(super) struct ConsoleProcess {
+pub(crate) struct ConsoleProcess {
     child: Child,
-    pub(super) address: String,
-    pub(super) password: String,
+    pub(crate) address: String,
+    pub(crate) password: String,
     // Declared after the child, which writes there.
     _folder: TempDir,
 }
 
 impl ConsoleProcess {
-    pub(super) fn start(registry: &str, history: &HistoryUrl) -> Result<Self, BoxError> {
+    pub(crate) fn start(registry: &str, history: &HistoryUrl) -> Result<Self, BoxError> {
         let program = sibling_program("elasticjob", "elasticjob-cli")?;
         let folder = tempfile::Builder::new().prefix("bench-console-").tempdir()?;
         let log = folder.path().join("log");
@@ -65,7 +65,7 @@ impl ConsoleProcess {
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }

@@ -14,11 +14,8 @@ use std::time::Duration;
 use elasticjob::registry::{ZooKeeperSettings, zookeeper::ZooKeeper};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use self::{
-    browser::{BrowserTimings, browse},
-    console_process::ConsoleProcess,
-    http_client::HttpClient,
-};
+use self::browser::{BrowserTimings, browse};
+pub(crate) use self::{console_process::ConsoleProcess, http_client::HttpClient};
 use crate::{
     BoxError, machine, print_line,
     process::{peak_resident, resident, threads},

@@ -28,11 +28,9 @@ use clap::ValueEnum;
 pub(crate) use self::{
     pipeline::write_limit,
     process::{Tinykeeper, sibling_program},
-    server_under_test::Durability,
+    server_under_test::{Durability, ServerUnderTest},
 };
-use self::{
-    report::Report, rounds::Rounds, server_under_test::ServerUnderTest, workload::Workload,
-};
+use self::{report::Report, rounds::Rounds, workload::Workload};
 use crate::BoxError;
 
 /// Share of ZooKeeper's rate in each workload. The goal is 1; the difference allows for a busy machine.

@@ -60,7 +60,7 @@ impl Tinykeeper {
         self.address
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }

@@ -19,23 +19,23 @@ pub(crate) enum Durability {
 }
 
 /// A running server. Dropping it stops it.
-pub(super) enum ServerUnderTest {
+pub(crate) enum ServerUnderTest {
     ZooKeeper(ZooKeeper),
     Tinykeeper(Tinykeeper),
 }
 
 impl ServerUnderTest {
     /// The real ZooKeeper, with the default settings of the JVM and the tick of ZooKeeper's sample configuration.
-    pub(super) fn zookeeper(durability: Durability) -> Self {
+    pub(crate) fn zookeeper(durability: Durability) -> Self {
         let server = ZooKeeper::builder().full_speed().tick(Duration::from_secs(2));
         Self::ZooKeeper(server.fsync(durability == Durability::Synced).start())
     }
 
-    pub(super) fn tinykeeper(durability: Durability) -> Result<Self, BoxError> {
+    pub(crate) fn tinykeeper(durability: Durability) -> Result<Self, BoxError> {
         Ok(Self::Tinykeeper(Tinykeeper::start(durability)?))
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             ServerUnderTest::ZooKeeper(_) => "ZooKeeper",
             ServerUnderTest::Tinykeeper(_) => "tinykeeper",
@@ -43,18 +43,18 @@ impl ServerUnderTest {
     }
 
     /// Whether the server becomes faster with time.
-    pub(super) fn has_jit_compiler(&self) -> bool {
+    pub(crate) fn has_jit_compiler(&self) -> bool {
         matches!(self, ServerUnderTest::ZooKeeper(_))
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         match self {
             ServerUnderTest::ZooKeeper(server) => server.address(),
             ServerUnderTest::Tinykeeper(server) => server.address(),
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         match self {
             ServerUnderTest::ZooKeeper(server) => server.pid(),
             ServerUnderTest::Tinykeeper(server) => server.pid(),

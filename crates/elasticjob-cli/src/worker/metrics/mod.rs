@@ -172,6 +172,10 @@ impl Metrics {
             "Jobs whose stored configuration cannot be read or exceeds a bound.",
         )
         .sample(&[], self.invalid.load(Ordering::Relaxed));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            text.gauge("elasticjob_tasks", "Asynchronous tasks of this process.")
+                .sample(&[], runtime.metrics().num_alive_tasks());
+        }
     }
 
     /// Requests to the registry.

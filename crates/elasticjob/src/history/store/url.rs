@@ -149,7 +149,10 @@ impl FromStr for HistoryUrl {
             "postgres" | "postgresql" => postgres(rest, display),
             "mysql" | "mariadb" => mysql(rest, display),
             other => {
-                let scheme = if other.contains('@') { "that scheme" } else { other };
+                // Other text may hold a password.
+                let is_scheme =
+                    other.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+                let scheme = if is_scheme { other } else { "that scheme" };
                 Err(invalid(format!("{scheme} is unknown; known are sqlite, postgres and mysql")))
             }
         }
@@ -266,6 +269,7 @@ mod tests {
         for text in [
             "jane:hunter2@db/history",
             "jane:hunter2@db://x",
+            "jane:hunter2://x",
             "mysql://jane:hunter2@db",
             "postgres://jane:hunter2?more@db/history",
             "mysql://jane:hunter2#more@db/history",

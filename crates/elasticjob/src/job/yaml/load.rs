@@ -1,6 +1,10 @@
 //! Parses YAML text into a tree.
 
-use std::{collections::HashMap, iter::Sum, ops::Add};
+use std::{
+    collections::{HashMap, HashSet},
+    iter::Sum,
+    ops::{Add, RangeInclusive},
+};
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag as ParsedTag};
 
@@ -205,12 +209,16 @@ struct Placeholders {
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
+const PRIVATE_USE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 impl Placeholders {
     fn insert(text: &str) -> Self {
         const DEEP_INDENT: &str = "                                                            ";
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-        let mut free = ('\u{e000}'..='\u{f8ff}').filter(|placeholder| !text.contains(*placeholder));
+        // One pass over the text: a search for each of these characters would take seconds in a long text that contains all of them.
+        let used: HashSet<char> =
+            text.chars().filter(|character| PRIVATE_USE.contains(character)).collect();
+        let mut free = PRIVATE_USE.filter(|placeholder| !used.contains(placeholder));
         let pairs: Vec<_> = ['\u{85}', '\u{2028}', '\u{2029}', BYTE_ORDER_MARK]
             .into_iter()
             .filter(|original| text.contains(*original))
@@ -252,5 +260,31 @@ impl Placeholders {
             }
         }
         restored
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        load(text).unwrap_err().problem
+    }
+
+    #[test]
+    fn text_that_aliases_repeat_is_bounded_in_bytes() {
+        let long = "x".repeat(500_000);
+        let aliases = "*a,".repeat(10_000);
+
+        assert!(problem(&format!("a: &a {long}\nb: [{aliases}]")).contains("copy more than"));
+        assert!(load(&format!("a: &a {long}\nb: [*a, *a]")).is_ok());
+    }
+
+    #[test]
+    fn nodes_that_nested_anchors_copy_are_bounded() {
+        let open: Vec<String> = (0..40).map(|level| format!("&a{level} [")).collect();
+        let text = [open.concat(), "x,".repeat(15_000), "]".repeat(40)].concat();
+
+        assert!(problem(&text).contains("copy more than"));
     }
 }

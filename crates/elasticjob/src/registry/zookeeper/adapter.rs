@@ -314,6 +314,7 @@ fn tls(files: &crate::registry::settings::Tls) -> client::TlsOptions {
 fn connect_error(error: ConnectError, endpoint: &str) -> Error {
     match error {
         ConnectError::AuthRefused { .. } => Error::NotAuthorised { path: Path::root() },
+        ConnectError::TlsSettings { source } => Error::Settings { source },
         error => Error::Unreachable { endpoint: endpoint.to_owned(), source: error.into() },
     }
 }

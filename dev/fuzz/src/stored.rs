@@ -1,0 +1,69 @@
+//! What the registry stores: configurations, ledger pages, floors, triggers, instances. Another program may have written any of it. What was read is
+//! written and read again as the same value.
+
+use elasticjob::{
+    coordination::{
+        floor::Floor, ledger::LedgerPage, server_status::StoredStatus, trigger::InstanceRequest,
+    },
+    job::{Instance, InstanceId, Job, JobName, LegacyJob, drift},
+    schedule::Zone,
+};
+use jiff::Timestamp;
+use libfuzzer_sys::Corpus;
+
+use crate::limits::Limits;
+
+const LIMITS: Limits = Limits { fixed: 512 << 10, per_byte: 256 };
+
+/// A job's configuration, as Java ElasticJob 3.x and 2.1.5 store it.
+pub fn config(bytes: &[u8]) -> Corpus {
+    let name: JobName = "a".parse().expect("valid name");
+    if let Ok(job) = LIMITS.check(bytes.len(), || Job::read(&name, bytes)) {
+        let yaml = job.to_yaml();
+        let again = Job::read(&name, yaml.as_bytes()).expect("what was written can be read");
+        assert_eq!(again, job, "{yaml}");
+        assert_eq!(again.to_yaml(), yaml);
+        LIMITS.check(bytes.len(), || use_job(&job));
+    }
+    if let Ok(legacy) = LIMITS.check(bytes.len(), || LegacyJob::read(&name, bytes)) {
+        let yaml = legacy.job.to_yaml();
+        let again = Job::read(&name, yaml.as_bytes()).expect("what was written can be read");
+        assert_eq!(again, legacy.job, "{yaml}");
+    }
+    Corpus::Keep
+}
+
+/// What every console and worker does with a configuration.
+fn use_job(job: &Job) {
+    let _ = job.to_json();
+    let _ = drift(job, job);
+    if let Some(schedule) = job.schedule(&Zone::utc()) {
+        let _ = schedule.next_after(Timestamp::UNIX_EPOCH);
+    }
+}
+
+/// Ledger pages, floors, triggers and instances.
+pub fn ledger(bytes: &[u8]) -> Corpus {
+    LIMITS.check(bytes.len(), || {
+        if let Ok(page) = LedgerPage::read(bytes) {
+            assert_eq!(LedgerPage::read(&page.to_bytes()).as_ref(), Ok(&page));
+        }
+        if let Ok(floor) = Floor::read(bytes) {
+            assert_eq!(Floor::read(&floor.to_bytes()).as_ref(), Ok(&floor));
+        }
+        let request = InstanceRequest::read(bytes);
+        assert_eq!(InstanceRequest::read(&request.to_bytes()), request);
+        let _ = StoredStatus::read(bytes);
+    });
+    let name: JobName = "a".parse().expect("valid name");
+    let id: InstanceId = "10.0.0.7@-@1-a".parse().expect("valid id");
+    if let Ok(instance) = LIMITS.check(bytes.len(), || Instance::read(&name, &id, bytes)) {
+        let yaml = instance.to_yaml();
+        assert_eq!(Instance::read(&name, &id, yaml.as_bytes()).as_ref(), Ok(&instance), "{yaml}");
+    }
+    if let Ok(id) = std::str::from_utf8(bytes).unwrap_or_default().parse::<InstanceId>() {
+        assert_eq!(id.as_str().parse::<InstanceId>().ok().as_ref(), Some(&id));
+        let _ = (id.server(), id.process(), id.is_java());
+    }
+    Corpus::Keep
+}
