@@ -200,7 +200,8 @@ async fn hostile_configuration_of_a_running_job_stops_no_other_job() {
 
     for (document, reason) in hostile_documents() {
         cluster.advance(Duration::from_secs(2)).await;
-        (bystander.take(), hostile.take());
+        bystander.take();
+        hostile.take();
         store(&cluster, &document).await;
         cluster.advance(Duration::from_secs(5)).await;
 
@@ -236,7 +237,8 @@ async fn hostile_configuration_does_not_keep_a_node_from_starting() {
     };
     start(&mut cluster).await.stop().await;
     store(&cluster, "jobName: hostile\nshardingTotalCount: 2147483647\n").await;
-    (bystander.take(), hostile.take());
+    bystander.take();
+    hostile.take();
 
     let node = start(&mut cluster).await;
     cluster.advance(Duration::from_secs(5)).await;

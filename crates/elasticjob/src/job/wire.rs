@@ -268,11 +268,13 @@ fn write(job: &Job, property: &Property) -> Option<Node> {
 
 /// If a key occurs twice, the last value wins; Java does not even parse the others.
 fn last_entry_per_key(entries: &[(Node, Node)]) -> impl Iterator<Item = &(Node, Node)> {
-    // A key that is not text is an error of its own, so each of those counts as another key.
-    let identity = |index: usize, key: &Node| match &key.kind {
-        Kind::Scalar(text) => (key.tag.clone(), Ok(text.clone())),
-        _ => (key.tag.clone(), Err(index)),
-    };
+    /// A key that is not text is an error of its own, so each of those counts as another key.
+    fn identity(index: usize, key: &Node) -> (&str, Result<&str, usize>) {
+        match &key.kind {
+            Kind::Scalar(text) => (&*key.tag, Ok(text)),
+            _ => (&*key.tag, Err(index)),
+        }
+    }
     let indexed = entries.iter().enumerate();
     let last: HashMap<_, usize> =
         indexed.clone().map(|(index, (key, _))| (identity(index, key), index)).collect();

@@ -201,7 +201,7 @@ impl World {
             settled_at: Duration::ZERO,
             final_triggers: Vec::new(),
             foreign_rng: Rng::new(!seed),
-            hostile_rng: Rng::new(seed.rotate_left(32) ^ 7_117),
+            hostile_rng: Rng::new(seed.rotate_left(32) ^ 0x1bcd),
             has_further_faults: seed % 2 == 1,
             leaving_rng: leaving::rng_of(seed),
             console_rng: console::rng_of(seed),
