@@ -106,7 +106,10 @@ const CRATES: &[Crate] = &[
             ("jobs", &["auth", "http"]),
             ("history", &["auth", "http", "registries"]),
             ("legacy", &["audit", "auth", "history", "http", "jobs", "registries"]),
-            ("http", &["audit", "auth", "error", "history", "jobs", "legacy", "registries"]),
+            (
+                "http",
+                &["audit", "auth", "error", "files", "history", "jobs", "legacy", "registries"],
+            ),
         ],
         others: &[(
             "elasticjob",
@@ -120,8 +123,20 @@ const CRATES: &[Crate] = &[
         modules: &[
             ("worker", &["error", "stop_signals"]),
             ("observe", &["error", "stop_signals", "worker"]),
-            ("dev", &["error", "output", "stop_signals", "worker"]),
-            ("cli", &["dev", "error", "logs", "observe", "output", "stop_signals", "worker"]),
+            ("dev", &["error", "file_limit", "output", "stop_signals", "worker"]),
+            (
+                "cli",
+                &[
+                    "dev",
+                    "error",
+                    "file_limit",
+                    "logs",
+                    "observe",
+                    "output",
+                    "stop_signals",
+                    "worker",
+                ],
+            ),
         ],
         others: &[
             (

@@ -89,7 +89,7 @@ const DOCUMENTED: &[(&str, Access)] = &[
     ("GET /api/v1/r/{registry}/jobs/{job}/config", VIEWER),
     ("PUT /api/v1/r/{registry}/jobs/{job}/config", REGISTRY_ADMIN),
     ("PATCH /api/v1/r/{registry}/jobs/{job}/config", REGISTRY_ADMIN),
-    ("POST /api/v1/r/{registry}/jobs/{job}/config/plan", VIEWER),
+    ("POST /api/v1/r/{registry}/jobs/{job}/config/plan", REGISTRY_ADMIN),
     ("GET /api/v1/r/{registry}/jobs/{job}/shards", VIEWER),
     ("POST /api/v1/r/{registry}/jobs/{job}/shards/{item}/enable", OPERATOR),
     ("POST /api/v1/r/{registry}/jobs/{job}/shards/{item}/disable", OPERATOR),

@@ -33,7 +33,7 @@ mod tests {
     fn secrets_of_a_request_are_masked_by_name_and_by_form() {
         let mut entry = Entry::login("2026-11-15T06:36:07Z".parse().unwrap(), "ann", "x", None);
         entry.request = json!({ "parameter": "https://u:hunter2@shop", "list": [{ "apiKey": "hunter2" }], "at": "now" });
-        entry.problem = Some("cannot call https://shop/?key=hunter2: refused".to_owned());
+        entry.problem = Some("cannot call https://shop/?key=hunter2 in time".to_owned());
 
         mask_entry(&mut entry);
 
@@ -41,6 +41,6 @@ mod tests {
             entry.request,
             json!({ "parameter": "https://u:***@shop", "list": [{ "apiKey": "***" }], "at": "now" })
         );
-        assert_eq!(entry.problem.unwrap(), "cannot call https://shop/?key=***: refused");
+        assert_eq!(entry.problem.unwrap(), "cannot call https://shop/?key=*** in time");
     }
 }
