@@ -300,7 +300,7 @@ async fn job_of_another_handler_is_a_conflict() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn worker_refuses_unreadable_configuration_and_keeps_it() {
+async fn worker_waits_for_an_unreadable_configuration_and_keeps_it() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let root = registry.namespace().path().join("hello").unwrap();
@@ -308,10 +308,11 @@ async fn worker_refuses_unreadable_configuration_and_keeps_it() {
     registry.create(registry::Create::persistent(&root, "SCRIPT")).await.unwrap();
     registry.create(registry::Create::persistent(&config, "jobName: [")).await.unwrap();
 
-    let output = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+    let mut worker = scene.start_worker(&[]);
+    let line = worker.wait_for_log("job not joined until its configuration is valid");
+    worker.wait_for_log("node started");
 
-    assert_eq!(output.code, Some(7), "{}", output.stderr);
-    assert!(output.stderr.contains("\nerror: job hello: the stored config cannot be read"));
+    assert!(line.contains("job hello: the stored config cannot be read, line 1"), "{line}");
     assert_eq!(registry.get(&config).await.unwrap().unwrap().data, "jobName: [");
 }
 
