@@ -24,6 +24,21 @@ const REQUEST: [&str; 2] = ["http.", keys::HTTP_HEADER];
 const ALERT: [&str; 5] =
     ["email.", "wechat.", "dingtalk.", "elasticjob.webhook.", "elasticjob.alert"];
 
+/// A timeout changes neither what is sent nor where. Whole names: the name of a header may end as a timeout does.
+const TIMEOUTS: [&str; 8] = [
+    "http.connect.timeout.milliseconds",
+    "http.read.timeout.milliseconds",
+    "wechat.connectTimeoutMilliseconds",
+    "wechat.readTimeoutMilliseconds",
+    "dingtalk.connectTimeoutMilliseconds",
+    "dingtalk.readTimeoutMilliseconds",
+    keys::WEBHOOK_CONNECT_TIMEOUT,
+    keys::WEBHOOK_READ_TIMEOUT,
+];
+
+/// Credentials of the worker itself, which systemd has in the same folder: the URLs of registry and history.
+const OWN_CREDENTIALS: &str = "elasticjob.";
+
 /// A secret that jobs of the registry may send to one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SecretGrant {
@@ -67,6 +82,9 @@ pub(crate) fn secrets(
 ) -> Result<Secrets, Error> {
     let permissions = permissions.clone();
     let may_use = move |job: &Job, secret: &SecretUse<'_>| {
+        if secret.name.starts_with(OWN_CREDENTIALS) {
+            return false;
+        }
         let is_of_the_file =
             permissions.file_job(&job.name).is_some_and(|file| is_same(&file, job, secret.key));
         is_of_the_file || grants.iter().any(|grant| grant.covers(secret))
@@ -93,8 +111,7 @@ fn is_same(file: &Job, stored: &Job, key: &str) -> bool {
     let is_request = belongs(&REQUEST, key);
     let prefixes = if is_request { &REQUEST[..] } else { &ALERT[..] };
     let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
-    // A timeout changes neither what is sent nor where.
-    let keys = keys.filter(|key| !key.to_ascii_lowercase().ends_with("milliseconds"));
+    let keys = keys.filter(|key| !TIMEOUTS.contains(key));
     let mut keys = keys.filter(|key| belongs(prefixes, key));
     (is_request || file.error_handler_type == stored.error_handler_type)
         && keys.all(|key| file.props.get(key) == stored.props.get(key))
@@ -124,6 +141,7 @@ mod tests {
             ("http.uri", "https://attacker/?key=secret:shop"),
             ("http.method", "TRACE"),
             ("elasticjob.http.header.Host-Of", "attacker"),
+            ("elasticjob.http.header.X-Milliseconds", "secret:other"),
         ] {
             let stored = file.clone().prop(key, value).unwrap();
             assert!(!is_same(&file, &stored, "http.uri"), "{key}");

@@ -84,8 +84,7 @@ async fn worker_runs_other_jobs_beside_a_hostile_configuration() {
         scene.put("hostile/config", &valid).await;
         wait_until(|| metrics(&address)["elasticjob_jobs_invalid"] as u64 == 0);
     }
-    let log = worker.log();
-    assert!(log.contains("new configuration is unreadable, keeping the previous one"), "{log}");
+    worker.wait_for_log("new configuration is unreadable, keeping the previous one");
     assert!(peak_megabytes(&worker) < MAX_MEGABYTES, "{} MB", peak_megabytes(&worker));
 }
 

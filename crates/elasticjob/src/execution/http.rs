@@ -40,6 +40,9 @@ const MAX_TIMEOUT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 /// How many characters of an error's body a failure message includes.
 const MAX_ERROR_BODY: usize = 500;
 
+/// References to secrets in one request. Each is a file that is read before every run.
+const MAX_SECRETS: usize = 64;
+
 /// Headers that are made from the request itself, or say how it is transferred.
 const RESERVED_HEADERS: [&str; 9] = [
     "host",
@@ -155,6 +158,10 @@ impl Http {
                 .map_err(|_| invalid(format_args!("{key}: its value cannot be a header")))?;
             value.set_sensitive(true);
             headers.append(name, value);
+            if hidden.len() > MAX_SECRETS {
+                let problem = format_args!("a request has at most {MAX_SECRETS} secrets");
+                return Err(invalid(problem));
+            }
         }
         Ok(Request { url, headers, hidden })
     }
@@ -171,8 +178,9 @@ impl Http {
                 Failure::new("the sharding context has a character that is not allowed in a header")
                     .permanent()
             })?;
-        let redirects =
-            if sent.hidden.is_empty() { Redirects::Allowed } else { Redirects::SameOrigin };
+        // A header of the job may be a secret, even if it is not a reference to one.
+        let has_secrets = !sent.hidden.is_empty() || !sent.headers.is_empty();
+        let redirects = if has_secrets { Redirects::SameOrigin } else { Redirects::Allowed };
         let client = http_client
             .client_following(&self.url, self.timeouts, outbound, redirects)
             .map_err(not_sent)?;
@@ -218,12 +226,14 @@ impl Http {
     }
 
     fn failed(&self, error: reqwest::Error, hidden: &Hidden) -> Failure {
+        let is_refused = Refusal::in_chain(&error).is_some();
         let timed_out = if error.is_timeout() { " in time" } else { "" };
         let (method, url) = (&self.method, http_client::redacted(&self.url));
-        Failure::new(format_args!(
+        let failure = Failure::new(format_args!(
             "{method} {url} was not answered{timed_out}: {}",
             hidden.hide(http_client::error_text(error))
-        ))
+        ));
+        if is_refused { failure.permanent() } else { failure }
     }
 }
 

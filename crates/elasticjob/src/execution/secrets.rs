@@ -29,6 +29,9 @@ use crate::job::{Dingtalk, Webhook, keys};
 /// Largest secret.
 const MAX_BYTES: u64 = 64 * 1024;
 
+/// References in one text.
+const MAX_REFERENCES: usize = 16;
+
 /// A part of a URL: everything but the characters that never have a meaning there.
 const URL_PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -105,6 +108,7 @@ impl Secrets {
         text: &str,
         origin: &str,
     ) -> Result<Resolved<String>, Failure> {
+        check_number(key, text)?;
         let mut hidden = Hidden::default();
         let value = SecretRef::replace_all(text, |reference| {
             let secret = SecretUse { name: reference.name(), key, origin: Some(origin) };
@@ -121,6 +125,7 @@ impl Secrets {
         key: &str,
         text: &str,
     ) -> Result<Resolved<String>, Failure> {
+        check_number(key, text)?;
         let mut hidden = Hidden::default();
         if let Some(reference) = SecretRef::find_all(text).next()
             && reference.to_string() == text.trim()
@@ -238,6 +243,15 @@ impl Secrets {
     }
 }
 
+/// Everyone who can write to the registry chooses how many references a text has, and each reads a file.
+fn check_number(key: &str, text: &str) -> Result<(), Failure> {
+    if SecretRef::find_all(text).nth(MAX_REFERENCES).is_none() {
+        return Ok(());
+    }
+    let problem = format!("{key}: a text has at most {MAX_REFERENCES} references to secrets");
+    Err(Failure::new(problem).permanent())
+}
+
 impl SecretFolder {
     /// Reads a secret. Without the line feed that editors add at the end.
     fn read(&self, name: &str) -> io::Result<String> {
@@ -280,6 +294,11 @@ impl Hidden {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// A message with every secret replaced by its reference: a server may repeat what it was sent.

@@ -98,6 +98,35 @@ async fn request_with_a_secret_is_not_redirected_to_another_origin() {
 }
 
 #[tokio::test]
+async fn request_with_a_header_of_the_job_is_not_redirected_to_another_origin() {
+    let mut other = HttpServer::responding([Response::Send("200 OK", String::new())]).await;
+    let mut server = HttpServer::responding([Response::Redirect(other.url("/"))]).await;
+    let job = get(&server.url("/")).prop("elasticjob.http.header.X-Api-Key", "literal").unwrap();
+
+    let failure = run(&job, &Secrets::default()).await.unwrap_err().to_string();
+
+    server.request().await;
+    assert!(failure.contains("redirected to"), "{failure}");
+    assert!(other.has_no_request());
+}
+
+#[tokio::test]
+async fn number_of_references_in_a_request_is_bounded() {
+    let (_folder, secrets) = secrets("http://127.0.0.1:1");
+    let many = "secret:shop ".repeat(17);
+    let in_one = get("http://127.0.0.1:1/").prop("elasticjob.http.header.X", many).unwrap();
+    let in_all = (0..65).fold(get("http://127.0.0.1:1/"), |job, number| {
+        job.prop(format!("elasticjob.http.header.X-{number}"), "secret:shop").unwrap()
+    });
+
+    for (job, most) in [(in_one, "at most 16"), (in_all, "at most 64")] {
+        let failure = run(&job, &secrets).await.unwrap_err();
+
+        assert!(failure.to_string().contains(most) && failure.is_permanent(), "{failure}");
+    }
+}
+
+#[tokio::test]
 async fn secret_is_not_sent_where_the_job_may_not_use_it() {
     let mut attacker = HttpServer::responding([Response::Send("200 OK", String::new())]).await;
     let (_folder, secrets) = secrets("https://shop.example");

@@ -182,7 +182,11 @@ impl HidingChannel {
 impl AlertChannel for HidingChannel {
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
         let delivered = self.channel.deliver(notice).await;
-        delivered.map_err(|error| self.hidden.hide(with_causes(&*error)).into())
+        delivered.map_err(|error| match Refusal::in_chain(&*error) {
+            // It is about the host alone, and its hint would be lost.
+            Some(_) => error,
+            None => self.hidden.hide(with_causes(&*error)).into(),
+        })
     }
 }
 
