@@ -122,7 +122,10 @@ impl Permissions {
             Some(None) => return Ok(()),
             // Without the value, which may be a secret.
             Some(Some(key)) if key != URI => {
-                format!("{key:?}: the registry sets another value than the job files")
+                format!(
+                    "{}: the registry sets another value than the job files",
+                    key.escape_debug()
+                )
             }
             _ => {
                 let host = request.host();
