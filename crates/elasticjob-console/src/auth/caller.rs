@@ -126,13 +126,16 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let decoded = decoded.ok_or_else(not_authenticated)?;
             let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
             let now = app.clock.monotonic();
-            let credential = Some(app.accounts.password_credential(username));
-            if !app.accounts.is_cached(username, password, now) {
-                app.check_password(username, password, address).await?;
-                app.accounts.cache_password(username, password, now);
-            }
+            let credential = match app.accounts.cached_password(username, password, now) {
+                Some(credential) => credential,
+                None => {
+                    let credential = app.check_password(username, password, address).await?;
+                    app.accounts.cache_password(username, password, &credential, now);
+                    credential
+                }
+            };
             let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
-            return Ok(Caller { credential, ..caller });
+            return Ok(Caller { credential: Some(credential), ..caller });
         }
         return Err(not_authenticated());
     }

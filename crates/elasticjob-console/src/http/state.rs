@@ -102,6 +102,38 @@ impl AppState {
     }
 }
 
+#[cfg(test)]
+impl AppState {
+    /// The state of a console without registries, accounts and files.
+    pub(crate) fn in_memory() -> Self {
+        use super::console::{Console, FirstAccount};
+        use crate::registries::catalog::AdditionPolicy;
+        use elasticjob::{job::ShardLimit, runtime::SystemClock};
+
+        let console = Console {
+            registries: Vec::new(),
+            histories: Vec::new(),
+            listen: ([127, 0, 0, 1], 0).into(),
+            data_dir: None,
+            hosts: Vec::new(),
+            proxies: TrustedProxies::default(),
+            is_https: false,
+            tls: None,
+            session_idle: Duration::from_hours(1),
+            limits: Limits::default(),
+            registry_additions: AdditionPolicy::default(),
+            history_additions: AdditionPolicy::default(),
+            oidc: None,
+            first_account: FirstAccount::Root,
+            max_shards: ShardLimit::DEFAULT,
+        };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let stores = Stores::open(&console, &clock).unwrap();
+        let (idle, limits) = (console.session_idle, console.limits);
+        Self::new(clock, stores, None, console.proxies, idle, limits, false)
+    }
+}
+
 impl std::ops::Deref for AppState {
     type Target = AppStateInner;
 

@@ -39,9 +39,9 @@ async fn log_in(
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
     let address = client_address(parts, app);
-    app.check_password(&username, &password, address).await?;
+    let credential = app.check_password(&username, &password, address).await?;
+    let (_, access_token) = app.open_session(&username, &credential, false)?;
     let address = address.map(|address| address.to_string());
     app.audit.add(Entry::login(app.clock.now(), &username, "accessToken", address));
-    let (_, access_token) = app.sessions.create(&username, false, None, app.clock.monotonic())?;
     Ok(LoginModel { username, access_token })
 }
