@@ -1,9 +1,8 @@
 //! Checks a password, subject to the throttle, and opens the session for it.
 
-use std::net::IpAddr;
-
 use super::{
     accounts::{StoredCredential, may_exist},
+    proxies::RequestSource,
     routes::whole_seconds,
     sessions::Session,
 };
@@ -24,10 +23,13 @@ impl AppState {
         &self,
         username: &str,
         password: &str,
-        address: Option<IpAddr>,
+        source: Option<RequestSource>,
     ) -> Result<StoredCredential, Problem> {
         let now = self.clock.monotonic();
-        let mut attempt = self.throttle.begin(username, address, now).map_err(|wait| {
+        let mut attempt = self
+            .throttle
+            .begin(username, source.map(|source| source.address), now)
+            .map_err(|wait| {
             let wait = whole_seconds(wait);
             Problem::new(Code::TooManyRequests, "too many wrong passwords")
                 .with_hint(format!("wait {wait} s"))
@@ -46,7 +48,7 @@ impl AppState {
             return Ok(credential);
         }
         let shown_name: String = username.chars().take(MAX_AUDITED_CHARS).collect();
-        let address = address.map(|address| address.to_string());
+        let address = source.map(|source| source.address.to_string());
         let mut entry = Entry::login(self.clock.now(), &shown_name, "login", address);
         entry.problem = Some("wrong name or password".to_owned());
         self.audit.add(entry);

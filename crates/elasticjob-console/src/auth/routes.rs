@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     accounts::{Role, Roles},
-    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address, cookie_name},
+    caller::{AuthMethod, COOKIE, Caller, check_origin, cookie_name, request_source},
 };
 use crate::{
     audit::trail::Entry,
@@ -97,11 +97,11 @@ async fn login(
     Body(Credentials { username, password }): Body<Credentials>,
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
-    let address = client_address(&parts, &app);
-    let credential = app.check_password(&username, &password, address).await?;
+    let source = request_source(&parts, &app);
+    let credential = app.check_password(&username, &password, source).await?;
     let (session, secret) = app.open_session(&username, &credential, true)?;
-    let shown_address = address.map(|address| address.to_string());
-    app.audit.add(Entry::login(app.clock.now(), &username, "login", shown_address));
+    let address = source.map(|source| source.address.to_string());
+    app.audit.add(Entry::login(app.clock.now(), &username, "login", address));
     let roles = app.accounts.roles(&username).unwrap_or_default();
     let info = session_info(username, roles, Some(session.csrf), &app);
     Ok((session_cookie(&secret, &app)?, Json(info)).into_response())
@@ -164,7 +164,7 @@ async fn change_password(
     };
     require_account(&app, &caller)?;
     let wrong = || Problem::invalid("oldPassword", "wrong password");
-    let old = app.check_password(&caller.username, &change.old_password, caller.address).await;
+    let old = app.check_password(&caller.username, &change.old_password, caller.source).await;
     let old = old.map_err(|problem| match problem.code {
         Code::NotAuthenticated => wrong(),
         _ => problem,

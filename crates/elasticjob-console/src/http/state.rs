@@ -1,12 +1,11 @@
 //! State shared by all requests.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
 use super::{
     body::Bodies,
-    client_network::ClientNetwork,
     detached_changes::DetachedChanges,
     folder_lock::FolderLock,
     limits::Limits,
@@ -90,14 +89,9 @@ impl AppState {
         }))
     }
 
-    /// The client for which a request counts; `None` for a trusted proxy that does not tell whom it forwards: it may stand for all clients.
-    pub(crate) fn client_network(&self, address: IpAddr) -> Option<ClientNetwork> {
-        (!self.proxies.trusts(address)).then(|| address.into())
-    }
-
     /// Opens a response that lasts.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
-        let client = caller.address.and_then(|address| self.client_network(address));
+        let client = caller.source.and_then(|source| source.client);
         self.streams.open(&caller.username, client)
     }
 }
