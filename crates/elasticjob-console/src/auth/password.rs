@@ -25,11 +25,9 @@ impl AppState {
         password: &str,
         source: Option<RequestSource>,
     ) -> Result<StoredCredential, Problem> {
+        let client = source.and_then(|source| source.client);
         let now = self.clock.monotonic();
-        let mut attempt = self
-            .throttle
-            .begin(username, source.map(|source| source.address), now)
-            .map_err(|wait| {
+        let mut attempt = self.throttle.begin(username, client, now).map_err(|wait| {
             let wait = whole_seconds(wait);
             Problem::new(Code::TooManyRequests, "too many wrong passwords")
                 .with_hint(format!("wait {wait} s"))
