@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,20 +16,17 @@ use elasticjob::runtime::Monotonic;
 use jiff::Timestamp;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
-};
 use utoipa::ToSchema;
 
-use super::{hash_secret, random_secret};
+use super::{
+    hash_queue::{HashQueue, HashTurn},
+    hash_secret, random_secret,
+};
 use crate::{
     files,
     http::problem::{Code, Problem},
 };
 
-/// Each argon2 hash takes a core for a moment and 19 MiB.
-const MAX_CONCURRENT_HASHES: usize = 2;
 /// Characters of a password.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 8..=1024;
 const MAX_NAME_LENGTH: usize = 64;
@@ -108,7 +105,7 @@ pub(crate) struct Accounts {
     contents: Mutex<AccountsFile>,
     /// A hash to verify against if the account does not exist, so that both cases take the same time.
     decoy: String,
-    permits: Arc<Semaphore>,
+    pub(crate) hash_queue: HashQueue,
     /// Recently verified passwords as HMACs under a key of this process; spares clients with HTTP basic authentication one argon2 hash per request.
     password_cache: Mutex<HashMap<Vec<u8>, Monotonic>>,
     cache_key: hmac::Key,
@@ -134,7 +131,7 @@ impl Accounts {
             path,
             contents: Mutex::new(contents),
             decoy,
-            permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
+            hash_queue: HashQueue::default(),
             password_cache: Mutex::default(),
             cache_key,
         })
@@ -159,14 +156,6 @@ impl Accounts {
     /// `None` if there is no such account.
     pub(crate) fn roles(&self, name: &str) -> Option<Roles> {
         self.lock().accounts.get(name).map(|account| account.roles.clone())
-    }
-
-    /// Waits until another password may be hashed.
-    pub(crate) async fn hash_turn(&self) -> Result<HashTurn, Problem> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        permit
-            .map(|permit| HashTurn { _permit: permit })
-            .map_err(|_| Problem::new(Code::Internal, "passwords are not checked any more"))
     }
 
     /// The credential that was verified; `None` if the password is wrong, or was changed while it was hashed. It may change at any later
@@ -287,7 +276,7 @@ impl Accounts {
 
     async fn hash_new(&self, password: String) -> Result<String, Problem> {
         check_password_length(&password)?;
-        let hashed = self.hash_turn().await?.run(move || hash(&password)).await;
+        let hashed = self.hash_queue.turn().await?.run(move || hash(&password)).await;
         hashed.ok_or_else(|| Problem::new(Code::Internal, "cannot hash the password"))?
     }
 
@@ -427,25 +416,6 @@ impl Accounts {
     }
 }
 
-/// The right to hash one password. It is given back when the hash is done, even if its client has gone: otherwise clients that hang up could
-/// have any number of hashes computed at once.
-#[derive(Debug)]
-pub(crate) struct HashTurn {
-    _permit: OwnedSemaphorePermit,
-}
-
-impl HashTurn {
-    /// `None` if the hash was aborted.
-    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let hashed = spawn_blocking(move || {
-            let result = work();
-            drop(self);
-            result
-        });
-        hashed.await.ok()
-    }
-}
-
 /// Whether an account can have this name and password. What is longer is not worth a hash.
 pub(crate) fn may_exist(name: &str, password: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH && password.chars().count() <= *PASSWORD_LENGTH.end()
@@ -492,8 +462,6 @@ fn no_account(name: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use futures_util::FutureExt;
 
     use super::*;
@@ -502,14 +470,14 @@ mod tests {
     async fn password_that_changes_while_it_is_hashed_is_wrong() {
         let accounts = Accounts::open(None).unwrap();
         accounts.create_first("ann", "old password").unwrap();
-        let turn = accounts.hash_turn().await.unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
         let mut old = Box::pin(accounts.verify_password(turn, "ann", "old password"));
         assert!((&mut old).now_or_never().is_none(), "its hash is being computed");
 
         accounts.put("ann", Some("new password".to_owned()), None).await.unwrap();
 
         assert_eq!(old.await, None);
-        let turn = accounts.hash_turn().await.unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
         assert!(accounts.verify_password(turn, "ann", "new password").await.is_some());
     }
 
@@ -518,7 +486,7 @@ mod tests {
         let (accounts, now) =
             (Accounts::open(None).unwrap(), Monotonic::from_start(Duration::ZERO));
         accounts.create_first("ann", "old password").unwrap();
-        let turn = accounts.hash_turn().await.unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
         let old = accounts.verify_password(turn, "ann", "old password").await.unwrap();
         accounts.cache_password("ann", "old password", &old, now);
         assert_eq!(accounts.cached_password("ann", "old password", now), Some(old.clone()));
@@ -529,22 +497,8 @@ mod tests {
         assert_eq!(accounts.cached_password("ann", "old password", now), None);
         let replaced = accounts.replace_password("ann", &old, "mine for ever".to_owned()).await;
         assert_eq!(replaced, Ok(false));
-        let turn = accounts.hash_turn().await.unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
         assert!(accounts.verify_password(turn, "ann", "new password").await.is_some());
-    }
-
-    #[tokio::test]
-    async fn hash_of_a_client_that_hung_up_keeps_its_turn_until_it_is_done() {
-        let accounts = Accounts::open(None).unwrap();
-        let (finish, finished) = mpsc::channel();
-        let turn = accounts.hash_turn().await.unwrap();
-
-        let hung_up = turn.run(move || finished.recv()).now_or_never();
-
-        assert!(hung_up.is_none());
-        assert_eq!(accounts.permits.available_permits(), MAX_CONCURRENT_HASHES - 1);
-        finish.send(()).unwrap();
-        let _all = accounts.permits.acquire_many(2).await.unwrap();
     }
 }
 
@@ -592,7 +546,7 @@ mod golden {
 
         fs::write(&path, &stored).unwrap();
         let accounts = Accounts::open(Some(path.clone())).unwrap();
-        let turn = accounts.hash_turn().await.unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
         let credential = accounts.verify_password(turn, "ann", "correct horse").await;
         assert!(credential.is_some(), "the hash");
         let roles = Roles::from([

@@ -34,7 +34,12 @@ impl AppState {
                 .with_retry_after(wait)
         })?;
         let verified = if may_exist(username, password) {
-            let turn = self.accounts.hash_turn().await?;
+            let hash_queue = &self.accounts.hash_queue;
+            let turn = if attempt.is_familiar() {
+                hash_queue.turn().await?
+            } else {
+                hash_queue.turn_of_stranger(client).await?
+            };
             attempt.begin_check();
             self.accounts.verify_password(turn, username, password).await
         } else {
@@ -79,7 +84,39 @@ fn wrong_password() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use futures_util::FutureExt;
+
     use super::*;
+
+    #[tokio::test]
+    async fn flood_of_logins_waits_in_a_short_queue_and_delays_no_known_user_for_long() {
+        let app = AppState::in_memory();
+        app.accounts.create_first("ann", "the password").unwrap();
+        let source = |number: u32| {
+            let address = IpAddr::from(number.to_be_bytes());
+            Some(RequestSource { address, client: Some(address.into()) })
+        };
+        app.check_password("ann", "the password", source(1)).await.unwrap();
+        let hash_queue = &app.accounts.hash_queue;
+        let busy = [hash_queue.turn().await.unwrap(), hash_queue.turn().await.unwrap()];
+
+        let names: Vec<String> = (0..2_000).map(|number| format!("user {number}")).collect();
+        let flood = names.iter().zip(100..);
+        let flood = flood.map(|(name, number)| app.check_password(name, "guess", source(number)));
+        let mut flood: Vec<_> = flood.map(Box::pin).collect();
+        let refused: Vec<_> = flood.iter_mut().filter_map(FutureExt::now_or_never).collect();
+
+        assert_eq!(flood.len() - refused.len(), 64, "the others wait");
+        for refusal in refused {
+            assert_eq!(refusal.unwrap_err().code, Code::TooManyRequests);
+        }
+        let mut known = Box::pin(app.check_password("ann", "the password", source(1)));
+        assert!((&mut known).now_or_never().is_none(), "a known user has a place in the queue");
+        drop((busy, flood));
+        known.await.unwrap();
+    }
 
     #[tokio::test]
     async fn password_that_changes_once_verified_opens_no_session() {

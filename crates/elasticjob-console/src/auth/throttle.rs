@@ -130,6 +130,11 @@ impl Throttle {
 }
 
 impl Attempt<'_> {
+    /// The user logged in from this address before.
+    pub(crate) fn is_familiar(&self) -> bool {
+        self.keys.is_familiar
+    }
+
     /// The password is being checked: from now on the attempt counts, even if the client hangs up.
     pub(crate) fn begin_check(&mut self) {
         self.is_withdrawn_on_drop = false;
