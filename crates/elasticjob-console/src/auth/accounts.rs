@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,20 +16,17 @@ use elasticjob::runtime::Monotonic;
 use jiff::Timestamp;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::spawn_blocking,
-};
 use utoipa::ToSchema;
 
-use super::{hash_secret, random_secret};
+use super::{
+    hash_queue::{HashQueue, HashTurn},
+    hash_secret, random_secret,
+};
 use crate::{
     files,
     http::problem::{Code, Problem},
 };
 
-/// Each argon2 hash takes a core for a moment and 19 MiB.
-const MAX_CONCURRENT_HASHES: usize = 2;
 /// Characters of a password.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 8..=1024;
 const MAX_NAME_LENGTH: usize = 64;
@@ -90,6 +87,12 @@ pub(crate) enum StoredCredential {
     Password(String),
 }
 
+impl StoredCredential {
+    fn of_password(password_hash: &str) -> Self {
+        Self::Password(hash_secret(password_hash))
+    }
+}
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AccountsFile {
     accounts: BTreeMap<String, Account>,
@@ -102,7 +105,7 @@ pub(crate) struct Accounts {
     contents: Mutex<AccountsFile>,
     /// A hash to verify against if the account does not exist, so that both cases take the same time.
     decoy: String,
-    permits: Arc<Semaphore>,
+    pub(crate) hash_queue: HashQueue,
     /// Recently verified passwords as HMACs under a key of this process; spares clients with HTTP basic authentication one argon2 hash per request.
     password_cache: Mutex<HashMap<Vec<u8>, Monotonic>>,
     cache_key: hmac::Key,
@@ -128,7 +131,7 @@ impl Accounts {
             path,
             contents: Mutex::new(contents),
             decoy,
-            permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
+            hash_queue: HashQueue::default(),
             password_cache: Mutex::default(),
             cache_key,
         })
@@ -155,36 +158,48 @@ impl Accounts {
         self.lock().accounts.get(name).map(|account| account.roles.clone())
     }
 
-    /// Waits until another password may be hashed.
-    pub(crate) async fn hash_turn(&self) -> Result<HashTurn, Problem> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        permit
-            .map(|permit| HashTurn { _permit: permit })
-            .map_err(|_| Problem::new(Code::Internal, "passwords are not checked any more"))
-    }
-
-    pub(crate) async fn verify_password(&self, turn: HashTurn, name: &str, password: &str) -> bool {
+    /// The credential that was verified; `None` if the password is wrong, or was changed while it was hashed. It may change at any later
+    /// moment, so [`has_credential`](Self::has_credential) has to hold after whatever is granted for it.
+    pub(crate) async fn verify_password(
+        &self,
+        turn: HashTurn,
+        name: &str,
+        password: &str,
+    ) -> Option<StoredCredential> {
         let stored_hash =
             self.lock().accounts.get(name).map(|account| account.password_hash.clone());
-        let exists = stored_hash.is_some();
+        let credential = stored_hash.as_deref().map(StoredCredential::of_password);
         let (hash, password) =
             (stored_hash.unwrap_or_else(|| self.decoy.clone()), password.to_owned());
-        let matches = turn.run(move || matches_hash(&hash, &password)).await;
-        exists && matches.unwrap_or(false)
+        let matches = turn.run(move || matches_hash(&hash, &password)).await.unwrap_or(false);
+        credential.filter(|credential| {
+            matches && self.password_credential(name).as_ref() == Some(credential)
+        })
     }
 
-    /// Whether this password was verified recently and has not changed since.
-    pub(crate) fn is_cached(&self, name: &str, password: &str, now: Monotonic) -> bool {
-        let Some(cache_entry) = self.cache_entry(name, password) else { return false };
+    /// The present password of an account, if this is the one and it was verified recently.
+    pub(crate) fn cached_password(
+        &self,
+        name: &str,
+        password: &str,
+        now: Monotonic,
+    ) -> Option<StoredCredential> {
+        let credential = self.password_credential(name)?;
+        let cache_entry = self.cache_entry(name, password, &credential)?;
         let password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
-        password_cache
-            .get(&cache_entry)
-            .is_some_and(|since| now.saturating_since(*since) < PASSWORD_CACHE_TTL)
+        let since = password_cache.get(&cache_entry)?;
+        (now.saturating_since(*since) < PASSWORD_CACHE_TTL).then_some(credential)
     }
 
-    /// Remembers a verified password.
-    pub(crate) fn cache_password(&self, name: &str, password: &str, now: Monotonic) {
-        let Some(cache_entry) = self.cache_entry(name, password) else { return };
+    /// Remembers a password that was verified as this credential.
+    pub(crate) fn cache_password(
+        &self,
+        name: &str,
+        password: &str,
+        credential: &StoredCredential,
+        now: Monotonic,
+    ) {
+        let Some(cache_entry) = self.cache_entry(name, password, credential) else { return };
         let mut password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
         password_cache.retain(|_, since| now.saturating_since(*since) < PASSWORD_CACHE_TTL);
         if password_cache.len() < MAX_ACCOUNTS {
@@ -192,9 +207,14 @@ impl Accounts {
         }
     }
 
-    /// The stored hash is part of the key: a changed password invalidates the entry.
-    fn cache_entry(&self, name: &str, password: &str) -> Option<Vec<u8>> {
-        let hash = self.lock().accounts.get(name)?.password_hash.clone();
+    /// The hash that was verified is part of the key: a changed password invalidates the entry.
+    fn cache_entry(
+        &self,
+        name: &str,
+        password: &str,
+        credential: &StoredCredential,
+    ) -> Option<Vec<u8>> {
+        let StoredCredential::Password(hash) = credential else { return None };
         let text = format!("{name}\n{hash}\n{password}");
         Some(hmac::sign(&self.cache_key, text.as_bytes()).as_ref().to_vec())
     }
@@ -208,12 +228,7 @@ impl Accounts {
     ) -> Result<bool, Problem> {
         check_name(name)?;
         let hash = match password {
-            Some(password) => {
-                check_password_length(&password)?;
-                let hashed = self.hash_turn().await?.run(move || hash(&password)).await;
-                let aborted = || Problem::new(Code::Internal, "cannot hash the password");
-                Some(hashed.ok_or_else(aborted)??)
-            }
+            Some(password) => Some(self.hash_new(password).await?),
             None => None,
         };
         let is_new = self.change(|accounts| {
@@ -239,6 +254,30 @@ impl Accounts {
             Ok(true)
         })?;
         Ok(is_new)
+    }
+
+    /// Replaces the password that was verified as `old`; false if it is not the present one any more.
+    pub(crate) async fn replace_password(
+        &self,
+        name: &str,
+        old: &StoredCredential,
+        new: String,
+    ) -> Result<bool, Problem> {
+        let hash = self.hash_new(new).await?;
+        self.change(|accounts| {
+            let account = accounts.get_mut(name);
+            let account = account
+                .filter(|account| StoredCredential::of_password(&account.password_hash) == *old);
+            let Some(account) = account else { return Ok(false) };
+            account.password_hash = hash;
+            Ok(true)
+        })
+    }
+
+    async fn hash_new(&self, password: String) -> Result<String, Problem> {
+        check_password_length(&password)?;
+        let hashed = self.hash_queue.turn().await?.run(move || hash(&password)).await;
+        hashed.ok_or_else(|| Problem::new(Code::Internal, "cannot hash the password"))?
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
@@ -306,12 +345,11 @@ impl Accounts {
         StoredCredential::Token(hash_secret(secret))
     }
 
-    /// The present password of an account. To be read before a password is verified: if it changes meanwhile, this is not valid.
-    pub(crate) fn password_credential(&self, account: &str) -> StoredCredential {
+    /// The present password of an account.
+    fn password_credential(&self, account: &str) -> Option<StoredCredential> {
         let contents = self.lock();
-        let hash =
-            contents.accounts.get(account).map(|account| hash_secret(&account.password_hash));
-        StoredCredential::Password(hash.unwrap_or_default())
+        let account = contents.accounts.get(account)?;
+        Some(StoredCredential::of_password(&account.password_hash))
     }
 
     /// Whether an account still has exactly this token, unexpired, or exactly this password.
@@ -329,7 +367,9 @@ impl Accounts {
                 .iter()
                 .any(|token| token.hash == *hash && token.expires_at.is_none_or(|end| now < end)),
             // Every hash has its own salt, so it changes even if the same password is set again.
-            StoredCredential::Password(hash) => hash_secret(&account.password_hash) == *hash,
+            StoredCredential::Password(_) => {
+                StoredCredential::of_password(&account.password_hash) == *credential
+            }
         }
     }
 
@@ -373,25 +413,6 @@ impl Accounts {
     fn lock(&self) -> MutexGuard<'_, AccountsFile> {
         // No code panics while holding this lock.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The right to hash one password. It is given back when the hash is done, even if its client has gone: otherwise clients that hang up could
-/// have any number of hashes computed at once.
-#[derive(Debug)]
-pub(crate) struct HashTurn {
-    _permit: OwnedSemaphorePermit,
-}
-
-impl HashTurn {
-    /// `None` if the hash was aborted.
-    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let hashed = spawn_blocking(move || {
-            let result = work();
-            drop(self);
-            result
-        });
-        hashed.await.ok()
     }
 }
 
@@ -441,24 +462,43 @@ fn no_account(name: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use futures_util::FutureExt;
 
     use super::*;
 
     #[tokio::test]
-    async fn hash_of_a_client_that_hung_up_keeps_its_turn_until_it_is_done() {
+    async fn password_that_changes_while_it_is_hashed_is_wrong() {
         let accounts = Accounts::open(None).unwrap();
-        let (finish, finished) = mpsc::channel();
-        let turn = accounts.hash_turn().await.unwrap();
+        accounts.create_first("ann", "old password").unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
+        let mut old = Box::pin(accounts.verify_password(turn, "ann", "old password"));
+        assert!((&mut old).now_or_never().is_none(), "its hash is being computed");
 
-        let hung_up = turn.run(move || finished.recv()).now_or_never();
+        accounts.put("ann", Some("new password".to_owned()), None).await.unwrap();
 
-        assert!(hung_up.is_none());
-        assert_eq!(accounts.permits.available_permits(), MAX_CONCURRENT_HASHES - 1);
-        finish.send(()).unwrap();
-        let _all = accounts.permits.acquire_many(2).await.unwrap();
+        assert_eq!(old.await, None);
+        let turn = accounts.hash_queue.turn().await.unwrap();
+        assert!(accounts.verify_password(turn, "ann", "new password").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn password_that_changes_once_verified_is_neither_cached_nor_replaced() {
+        let (accounts, now) =
+            (Accounts::open(None).unwrap(), Monotonic::from_start(Duration::ZERO));
+        accounts.create_first("ann", "old password").unwrap();
+        let turn = accounts.hash_queue.turn().await.unwrap();
+        let old = accounts.verify_password(turn, "ann", "old password").await.unwrap();
+        accounts.cache_password("ann", "old password", &old, now);
+        assert_eq!(accounts.cached_password("ann", "old password", now), Some(old.clone()));
+
+        accounts.put("ann", Some("new password".to_owned()), None).await.unwrap();
+        accounts.cache_password("ann", "old password", &old, now);
+
+        assert_eq!(accounts.cached_password("ann", "old password", now), None);
+        let replaced = accounts.replace_password("ann", &old, "mine for ever".to_owned()).await;
+        assert_eq!(replaced, Ok(false));
+        let turn = accounts.hash_queue.turn().await.unwrap();
+        assert!(accounts.verify_password(turn, "ann", "new password").await.is_some());
     }
 }
 
@@ -506,8 +546,9 @@ mod golden {
 
         fs::write(&path, &stored).unwrap();
         let accounts = Accounts::open(Some(path.clone())).unwrap();
-        let turn = accounts.hash_turn().await.unwrap();
-        assert!(accounts.verify_password(turn, "ann", "correct horse").await, "the hash");
+        let turn = accounts.hash_queue.turn().await.unwrap();
+        let credential = accounts.verify_password(turn, "ann", "correct horse").await;
+        assert!(credential.is_some(), "the hash");
         let roles = Roles::from([
             (ALL_REGISTRIES.to_owned(), Role::Operator),
             ("shop".to_owned(), Role::Operator),

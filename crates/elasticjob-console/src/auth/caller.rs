@@ -1,6 +1,6 @@
 //! The authenticated caller of a request, and the registry it is authorized for.
 
-use std::{fmt, marker::PhantomData, net::IpAddr, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -16,7 +16,10 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::accounts::{ALL_REGISTRIES, Accounts, Role, Roles, StoredCredential, TOKEN_PREFIX};
+use super::{
+    accounts::{ALL_REGISTRIES, Accounts, Role, Roles, StoredCredential, TOKEN_PREFIX},
+    proxies::RequestSource,
+};
 use crate::{
     audit::trail::{Author, Entry},
     http::{
@@ -45,7 +48,7 @@ pub(crate) const ACCESS_TOKEN: &str = "access-token";
 pub(crate) struct Caller {
     pub(crate) username: String,
     pub(crate) via: AuthMethod,
-    pub(crate) address: Option<IpAddr>,
+    pub(crate) source: Option<RequestSource>,
     /// The token or password; `None` for a session.
     pub(crate) credential: Option<StoredCredential>,
     roles: Roles,
@@ -97,12 +100,12 @@ impl FromRequestParts<AppState> for Caller {
 
 async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> {
     let headers = &parts.headers;
-    let address = client_address(parts, app);
+    let source = request_source(parts, app);
     let caller = |username: String, via: AuthMethod, roles: Option<Roles>| {
         let roles =
             roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
         let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
-        let caller = Caller { username, via, address, credential: None, roles, request_audit };
+        let caller = Caller { username, via, source, credential: None, roles, request_audit };
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };
@@ -126,13 +129,16 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let decoded = decoded.ok_or_else(not_authenticated)?;
             let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
             let now = app.clock.monotonic();
-            let credential = Some(app.accounts.password_credential(username));
-            if !app.accounts.is_cached(username, password, now) {
-                app.check_password(username, password, address).await?;
-                app.accounts.cache_password(username, password, now);
-            }
+            let credential = match app.accounts.cached_password(username, password, now) {
+                Some(credential) => credential,
+                None => {
+                    let credential = app.check_password(username, password, source).await?;
+                    app.accounts.cache_password(username, password, &credential, now);
+                    credential
+                }
+            };
             let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
-            return Ok(Caller { credential, ..caller });
+            return Ok(Caller { credential: Some(credential), ..caller });
         }
         return Err(not_authenticated());
     }
@@ -224,10 +230,10 @@ pub(crate) fn cookie_name(name: &str, app: &AppState) -> String {
     if app.is_https { format!("{HOST_PREFIX}{name}") } else { name.to_owned() }
 }
 
-/// The client's address, as reported by trusted proxies.
-pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<IpAddr> {
+/// Where a request comes from, as reported by trusted proxies.
+pub(crate) fn request_source(parts: &Parts, app: &AppState) -> Option<RequestSource> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
-    Some(app.proxies.client_address(peer.ip(), &parts.headers))
+    Some(app.proxies.source(peer.ip(), &parts.headers))
 }
 
 impl Caller {
@@ -280,7 +286,7 @@ impl Caller {
 
     fn author(&self) -> Author {
         let (username, via) = (self.username.clone(), self.via.audit_name());
-        Author { username, via, address: self.address.map(|address| address.to_string()) }
+        Author { username, via, address: self.source.map(|source| source.address.to_string()) }
     }
 
     /// Audits a change of the console itself.

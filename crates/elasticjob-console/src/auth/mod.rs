@@ -2,7 +2,7 @@
 //!
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; stored in a file.
 //! * [`sessions`] — logged-in users; kept in memory, so a restart logs everyone out.
-//! * [`password`] — checks a password; [`throttle`] — limits attempts; [`proxies`] — trusted proxies and the client address.
+//! * [`password`] — checks a password; [`throttle`] — limits attempts; [`hash_queue`] — limits hashes; [`proxies`] — trusted proxies and the client address.
 //! * [`oidc`] — login through an OpenID Connect provider.
 //! * [`caller`] — the authenticated caller, by cookie, API token, access token or password. Roles are looked up for every request, so that a
 //!   revoked role is lost at once.
@@ -13,6 +13,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod caller;
+mod hash_queue;
 pub(crate) mod oidc;
 mod password;
 pub(crate) mod proxies;

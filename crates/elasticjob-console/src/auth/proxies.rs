@@ -1,4 +1,4 @@
-//! Trusted proxies: determines the client address from `X-Forwarded-For`.
+//! Trusted proxies: determines from `X-Forwarded-For` where a request comes from.
 //!
 //! A proxy appends the address of its client to `X-Forwarded-For`; everything before that may be forged by the client. So the header is read
 //! from its end, past the addresses of trusted proxies, up to the first address that is not one.
@@ -8,11 +8,21 @@ use std::{net::IpAddr, str::FromStr};
 use axum::http::HeaderMap;
 use elasticjob::problem::Problem;
 
+use crate::http::client_network::ClientNetwork;
+
 const FORWARDED: &str = "x-forwarded-for";
 
 /// Addresses of proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Vec<Network>);
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestSource {
+    pub(crate) address: IpAddr,
+    /// The client for which the request counts; `None` for a trusted proxy that does not tell whom it forwards: it may stand for all clients.
+    pub(crate) client: Option<ClientNetwork>,
+}
 
 /// An address, or a network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,18 +43,20 @@ impl TrustedProxies {
         texts.iter().map(network).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The address of the client, given the peer of the connection.
-    pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let mut client_address = peer.to_canonical();
+    /// Where a request comes from, given the peer of the connection.
+    pub(crate) fn source(&self, peer: IpAddr, headers: &HeaderMap) -> RequestSource {
+        let mut address = peer.to_canonical();
+        let mut is_client = !self.trusts(address);
         let values = headers.get_all(FORWARDED).iter().filter_map(|value| value.to_str().ok());
         let mut hops: Vec<&str> =
             values.flat_map(|value| value.split(',')).map(str::trim).collect();
-        while self.trusts(client_address)
-            && let Some(hop) = hops.pop().and_then(address)
+        while self.trusts(address)
+            && let Some(hop) = hops.pop().and_then(parse_hop)
         {
-            client_address = hop;
+            // Even within a trusted network, whose clients may be in the same one as the proxy.
+            (address, is_client) = (hop, true);
         }
-        client_address
+        RequestSource { address, client: is_client.then(|| address.into()) }
     }
 
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
@@ -53,7 +65,7 @@ impl TrustedProxies {
 }
 
 /// Parses an address with or without a port.
-fn address(hop: &str) -> Option<IpAddr> {
+fn parse_hop(hop: &str) -> Option<IpAddr> {
     let plain = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
     let address = plain.unwrap_or(hop).parse().ok();
     let address = address.or_else(|| hop.parse::<std::net::SocketAddr>().ok().map(|it| it.ip()));
@@ -96,13 +108,35 @@ impl Network {
 mod tests {
     use super::*;
 
-    fn client_address(trusted: &[&str], peer: &str, forwarded: &[&str]) -> String {
+    fn source(trusted: &[&str], peer: &str, forwarded: &[&str]) -> RequestSource {
         let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
         let headers = forwarded
             .iter()
             .map(|value| (axum::http::HeaderName::from_static(FORWARDED), value.parse().unwrap()));
         let proxies = TrustedProxies::new(&trusted).unwrap();
-        proxies.client_address(peer.parse().unwrap(), &headers.collect()).to_string()
+        proxies.source(peer.parse().unwrap(), &headers.collect())
+    }
+
+    fn client_address(trusted: &[&str], peer: &str, forwarded: &[&str]) -> String {
+        source(trusted, peer, forwarded).address.to_string()
+    }
+
+    #[test]
+    fn only_a_proxy_that_names_no_client_counts_for_none() {
+        let trusted = ["10.0.0.0/8"];
+        for (peer, forwarded, client) in [
+            ("192.0.2.1", &[][..], Some("192.0.2.1")),
+            ("10.0.0.7", &["203.0.113.9"], Some("203.0.113.9")),
+            // A client in the network of the proxies.
+            ("10.0.0.7", &["10.1.2.3"], Some("10.1.2.3")),
+            ("10.0.0.7", &["10.1.2.3, 10.9.9.9"], Some("10.1.2.3")),
+            ("10.0.0.7", &["10.1.2.3, unknown"], None),
+            ("::ffff:10.0.0.7", &[], None),
+        ] {
+            let client: Option<IpAddr> = client.map(|client| client.parse().unwrap());
+            let source = source(&trusted, peer, forwarded);
+            assert_eq!(source.client, client.map(ClientNetwork::from), "{peer} {forwarded:?}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     accounts::{Role, Roles},
-    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address, cookie_name},
+    caller::{AuthMethod, COOKIE, Caller, check_origin, cookie_name, request_source},
 };
 use crate::{
     audit::trail::Entry,
@@ -97,11 +97,11 @@ async fn login(
     Body(Credentials { username, password }): Body<Credentials>,
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
-    let address = client_address(&parts, &app);
-    app.check_password(&username, &password, address).await?;
-    let shown_address = address.map(|address| address.to_string());
-    app.audit.add(Entry::login(app.clock.now(), &username, "login", shown_address));
-    let (session, secret) = app.sessions.create(&username, true, None, app.clock.monotonic())?;
+    let source = request_source(&parts, &app);
+    let credential = app.check_password(&username, &password, source).await?;
+    let (session, secret) = app.open_session(&username, &credential, true)?;
+    let address = source.map(|source| source.address.to_string());
+    app.audit.add(Entry::login(app.clock.now(), &username, "login", address));
     let roles = app.accounts.roles(&username).unwrap_or_default();
     let info = session_info(username, roles, Some(session.csrf), &app);
     Ok((session_cookie(&secret, &app)?, Json(info)).into_response())
@@ -163,16 +163,21 @@ async fn change_password(
         .with_hint("log in"));
     };
     require_account(&app, &caller)?;
-    let right = app.check_password(&caller.username, &change.old_password, caller.address).await;
-    right.map_err(|problem| match problem.code {
-        Code::NotAuthenticated => Problem::invalid("oldPassword", "wrong password"),
+    let wrong = || Problem::invalid("oldPassword", "wrong password");
+    let old = app.check_password(&caller.username, &change.old_password, caller.source).await;
+    let old = old.map_err(|problem| match problem.code {
+        Code::NotAuthenticated => wrong(),
         _ => problem,
     })?;
-    let put = app.accounts.put(&caller.username, Some(change.new_password), None).await;
-    let put = put.map_err(|problem| problem.with_field("newPassword"));
-    let outcome = put.as_ref().map(|_| Value::Null);
+    let changed = app.accounts.replace_password(&caller.username, &old, change.new_password).await;
+    let changed = match changed {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(wrong()),
+        Err(problem) => Err(problem.with_field("newPassword")),
+    };
+    let outcome = changed.as_ref().map(|()| Value::Null);
     caller.audit(&app, "password.change", &caller.username, Value::Null, outcome);
-    put?;
+    changed?;
     app.sessions.end_all(&caller.username, Some(secret));
     Ok(StatusCode::NO_CONTENT)
 }

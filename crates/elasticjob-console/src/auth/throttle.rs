@@ -5,11 +5,13 @@
 //! | lane | free failures | then each waits twice as long, up to | a failure is forgiven after |
 //! |---|---|---|---|
 //! | a name from an address | 5 | 5 min | 15 min |
-//! | an address, whatever the names | 50 | 5 min | 1 min |
+//! | an address, whatever the names | 50 | 10 s | 1 min |
 //! | a name, whatever the addresses | 20 | 10 s | 1 min |
 //!
-//! The third lane slows down guessing from many addresses. It must not lock a user out, so its wait is short, and addresses from which the
-//! user logged in before skip it.
+//! The second lane slows down guessing many names, the third one guessing from many addresses. They must not lock a user out whom a stranger
+//! shares the address or the name with, so their wait is short, and addresses from which the user logged in before skip them.
+//!
+//! A trusted proxy that names no client takes only the third lane: its address may stand for all clients.
 //!
 //! Memory is bounded: names and addresses are kept as hashes, and a full lane evicts the entry that would be forgiven first. Every failure
 //! postpones that, so a flood of single attempts cannot evict an entry with many failures. An IPv6 address counts as its /64 network, which
@@ -17,7 +19,6 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -31,7 +32,7 @@ const NAME_AND_ADDRESS: Rule =
     Rule { free: 5, max_wait: Duration::from_mins(5), forgiven_after: Duration::from_mins(15) };
 /// Users who share an address should not wait because of one user's mistakes.
 const ADDRESS: Rule =
-    Rule { free: 50, max_wait: Duration::from_mins(5), forgiven_after: Duration::from_mins(1) };
+    Rule { free: 50, max_wait: Duration::from_secs(10), forgiven_after: Duration::from_mins(1) };
 const NAME: Rule =
     Rule { free: 20, max_wait: Duration::from_secs(10), forgiven_after: Duration::from_mins(1) };
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -63,11 +64,17 @@ type Key = [u8; 16];
 /// The keys of an attempt.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
+    /// `None` if the client is not known: all unknown clients must not share one entry.
+    client: Option<ClientKeys>,
+    name: Key,
+    /// Only the lane of name and address is taken.
+    is_familiar: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ClientKeys {
     name_and_address: Key,
     address: Key,
-    name: Key,
-    /// The name's lane is skipped.
-    is_familiar: bool,
 }
 
 /// An attempt that was admitted. It counts as failed until it [succeeds](Self::succeed), so that concurrent attempts cannot bypass the limit.
@@ -94,14 +101,14 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Admits an attempt and counts it, or returns how long to wait.
+    /// Admits an attempt and counts it, or returns how long to wait. `client` is `None` if it is not known behind a proxy.
     pub(crate) fn begin(
         &self,
         username: &str,
-        address: Option<IpAddr>,
+        client: Option<ClientNetwork>,
         now: Monotonic,
     ) -> Result<Attempt<'_>, Duration> {
-        let mut keys = Keys::new(username, address);
+        let mut keys = Keys::new(username, client);
         let mut lanes = self.lock();
         keys.is_familiar = lanes.familiar.contains(&keys, now);
         let wait = lanes.each(&keys).map(|(lane, key)| lane.wait(&key, now)).max();
@@ -123,6 +130,11 @@ impl Throttle {
 }
 
 impl Attempt<'_> {
+    /// The user logged in from this address before.
+    pub(crate) fn is_familiar(&self) -> bool {
+        self.keys.is_familiar
+    }
+
     /// The password is being checked: from now on the attempt counts, even if the client hangs up.
     pub(crate) fn begin_check(&mut self) {
         self.is_withdrawn_on_drop = false;
@@ -133,9 +145,10 @@ impl Attempt<'_> {
     pub(crate) fn succeed(mut self, now: Monotonic) {
         self.is_withdrawn_on_drop = false;
         self.withdraw();
+        let Some(client) = &self.keys.client else { return };
         let mut lanes = self.throttle.lock();
-        lanes.name_and_address.failures.remove(&self.keys.name_and_address);
-        lanes.familiar.add(&self.keys, now);
+        lanes.name_and_address.failures.remove(&client.name_and_address);
+        lanes.familiar.add(self.keys.name, client.address, now);
     }
 
     fn withdraw(&self) {
@@ -155,15 +168,13 @@ impl Drop for Attempt<'_> {
 }
 
 impl Keys {
-    fn new(username: &str, address: Option<IpAddr>) -> Self {
-        let network = address.map(|address| ClientNetwork::from(address).to_bytes());
-        let (name, network) = (username.as_bytes(), network.unwrap_or_default());
-        Self {
-            name_and_address: key(&[name, &network]),
-            address: key(&[&network]),
-            name: key(&[name]),
-            is_familiar: false,
-        }
+    fn new(username: &str, client: Option<ClientNetwork>) -> Self {
+        let name = username.as_bytes();
+        let client = client.map(|client| {
+            let network = client.to_bytes();
+            ClientKeys { name_and_address: key(&[name, &network]), address: key(&[&network]) }
+        });
+        Self { client, name: key(&[name]), is_familiar: false }
     }
 }
 
@@ -181,12 +192,13 @@ fn key(parts: &[&[u8]]) -> Key {
 impl Lanes {
     /// The lanes that an attempt takes, with its keys there.
     fn each(&mut self, keys: &Keys) -> impl Iterator<Item = (&mut Lane, Key)> {
-        let name = (!keys.is_familiar).then_some((&mut self.name, keys.name));
-        let others = [
-            (&mut self.name_and_address, keys.name_and_address),
-            (&mut self.address, keys.address),
-        ];
-        others.into_iter().chain(name)
+        let (client, is_familiar) = (keys.client, keys.is_familiar);
+        let name_and_address =
+            client.map(|client| (&mut self.name_and_address, client.name_and_address));
+        let address =
+            client.filter(|_| !is_familiar).map(|client| (&mut self.address, client.address));
+        let name = (!is_familiar).then_some((&mut self.name, keys.name));
+        [name_and_address, address, name].into_iter().flatten()
     }
 }
 
@@ -287,14 +299,15 @@ struct FamiliarAddresses(HashMap<Key, Vec<(Key, Monotonic)>>);
 
 impl FamiliarAddresses {
     fn contains(&self, keys: &Keys, now: Monotonic) -> bool {
+        let Some(client) = &keys.client else { return false };
         let addresses = self.0.get(&keys.name).into_iter().flatten();
-        let mut addresses = addresses.filter(|(address, _)| *address == keys.address);
+        let mut addresses = addresses.filter(|(address, _)| *address == client.address);
         addresses.any(|(_, last)| now.saturating_since(*last) < FAMILIAR_FOR)
     }
 
     /// Of too many addresses the one that was used longest ago is forgotten; likewise of too many users.
-    fn add(&mut self, keys: &Keys, now: Monotonic) {
-        if self.0.len() >= MAX_FAMILIAR_NAMES && !self.0.contains_key(&keys.name) {
+    fn add(&mut self, name: Key, address: Key, now: Monotonic) {
+        if self.0.len() >= MAX_FAMILIAR_NAMES && !self.0.contains_key(&name) {
             let last_login =
                 |addresses: &Vec<(Key, Monotonic)>| addresses.iter().map(|(_, last)| *last).max();
             let oldest = self.0.iter().min_by_key(|(_, addresses)| last_login(addresses));
@@ -302,15 +315,17 @@ impl FamiliarAddresses {
                 self.0.remove(&name);
             }
         }
-        let addresses = self.0.entry(keys.name).or_default();
-        addresses.retain(|(address, _)| *address != keys.address);
-        addresses.insert(0, (keys.address, now));
+        let addresses = self.0.entry(name).or_default();
+        addresses.retain(|(known, _)| *known != address);
+        addresses.insert(0, (address, now));
         addresses.truncate(MAX_FAMILIAR_ADDRESSES);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     fn at(seconds: u64) -> Monotonic {
@@ -324,11 +339,11 @@ mod tests {
     impl Throttle {
         /// A wrong password, or how long to wait.
         fn fail(&self, name: &str, address: IpAddr, now: Monotonic) -> Result<(), Duration> {
-            self.begin(name, Some(address), now).map(|mut attempt| attempt.begin_check())
+            self.begin(name, Some(address.into()), now).map(|mut attempt| attempt.begin_check())
         }
 
         fn log_in(&self, name: &str, address: IpAddr, now: Monotonic) -> bool {
-            self.begin(name, Some(address), now).map(|attempt| attempt.succeed(now)).is_ok()
+            self.begin(name, Some(address.into()), now).map(|attempt| attempt.succeed(now)).is_ok()
         }
 
         fn entries(&self) -> [usize; 3] {
@@ -389,6 +404,39 @@ mod tests {
     }
 
     #[test]
+    fn stranger_behind_the_same_address_locks_no_user_out() {
+        let throttle = Throttle::default();
+        assert!(throttle.log_in("ann", ip(1), at(0)));
+        let end = 3_600;
+        for second in 0..=end {
+            let _ = throttle.fail(&format!("user {second}"), ip(1), at(second));
+        }
+
+        assert!(throttle.log_in("ann", ip(1), at(end)), "a familiar address skips the lane");
+        let wait = throttle.fail("bob", ip(1), at(end)).unwrap_err();
+        assert!(wait <= Duration::from_secs(10), "{wait:?}");
+        assert!(throttle.log_in("bob", ip(1), at(end) + wait), "another user gets a turn");
+    }
+
+    #[test]
+    fn unknown_clients_behind_a_proxy_do_not_slow_each_other() {
+        let throttle = Throttle::default();
+        let fail =
+            |name: &str| throttle.begin(name, None, at(0)).map(|mut attempt| attempt.begin_check());
+        for name in 0..1_000 {
+            fail(&format!("user {name}")).unwrap();
+        }
+        for _ in 0..20 {
+            fail("ann").unwrap();
+        }
+
+        assert_eq!(fail("ann"), Err(Duration::from_secs(1)), "the name's own lane");
+        throttle.begin("bob", None, at(0)).unwrap().succeed(at(0));
+        assert_eq!(throttle.entries(), [0, 0, 1_001]);
+        assert!(throttle.lock().familiar.0.is_empty(), "an unknown address is not familiar");
+    }
+
+    #[test]
     fn guesses_from_many_addresses_slow_the_account_for_seconds_only() {
         let throttle = Throttle::default();
         assert!(throttle.log_in("admin", ip(7), at(0)));
@@ -430,16 +478,16 @@ mod tests {
     fn client_that_hangs_up_while_it_waits_is_not_counted() {
         let throttle = Throttle::default();
         for address in 0..20_000 {
-            drop(throttle.begin("admin", Some(ip(address)), at(0)).unwrap());
+            drop(throttle.begin("admin", Some(ip(address).into()), at(0)).unwrap());
         }
         assert_eq!(throttle.entries(), [0, 0, 0]);
         for _ in 0..100 {
-            drop(throttle.begin("admin", Some(ip(1)), at(0)).unwrap());
+            drop(throttle.begin("admin", Some(ip(1).into()), at(0)).unwrap());
         }
 
         throttle.fail("admin", ip(1), at(0)).unwrap();
         assert_eq!(throttle.entries(), [1, 1, 1]);
-        drop(throttle.begin("admin", Some(ip(1)), at(5)).unwrap());
+        drop(throttle.begin("admin", Some(ip(1).into()), at(5)).unwrap());
         assert_eq!(throttle.entries(), [1, 1, 1], "the failure before it is still counted");
     }
 
@@ -447,11 +495,11 @@ mod tests {
     fn concurrent_attempts_count_before_they_are_checked() {
         let throttle = Throttle::default();
         let pending: Vec<_> =
-            (0..5).map(|_| throttle.begin("ann", Some(ip(1)), at(0)).unwrap()).collect();
+            (0..5).map(|_| throttle.begin("ann", Some(ip(1).into()), at(0)).unwrap()).collect();
 
-        assert!(throttle.begin("ann", Some(ip(1)), at(0)).is_err());
+        assert!(throttle.begin("ann", Some(ip(1).into()), at(0)).is_err());
         drop(pending);
-        assert!(throttle.begin("ann", Some(ip(1)), at(0)).is_ok());
+        assert!(throttle.begin("ann", Some(ip(1).into()), at(0)).is_ok());
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! A connection either waits for its client (to complete the handshake, the head or the body, to take more of the response, to send the next
 //! request) or works for it. When an
-//! address or the console has all the connections it may have, a new one takes the place of the one that has waited longest for its client. So a
+//! address has all the connections it may have, a new one takes the place of the one that has waited longest for its client. When the console has,
+//! that is one of the address with the most connections. So a
 //! client that sends its request at once is served, however many others stall, even behind the same address. If all of them work, the new connection
 //! is put into a small reserve, where only health probes are answered.
 //!
 //! A connection of a trusted proxy counts for the client whose request it carries.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -33,7 +35,8 @@ struct ConnectionTable {
     /// Those that are not in the reserve.
     regular: Group,
     reserve: Group,
-    by_network: HashMap<ClientNetwork, Group>,
+    /// Regular ones by client; those of trusted proxies without a request are one group.
+    by_network: HashMap<Option<ClientNetwork>, Group>,
     /// The next number for an id or a [`Ticket`].
     next_number: u64,
 }
@@ -161,7 +164,7 @@ impl Drop for ConnectionSlot {
 impl ConnectionTable {
     /// Whether the client may have another connection; the one that has waited longest gives way if necessary.
     fn make_room(&mut self, network: ClientNetwork, limits: &Limits) -> bool {
-        let Some(group) = self.by_network.get(&network) else { return true };
+        let Some(group) = self.by_network.get(&Some(network)) else { return true };
         if group.count < limits.connections_per_address {
             return true;
         }
@@ -173,8 +176,19 @@ impl ConnectionTable {
         if self.regular.count < limits.connections {
             return true;
         }
-        let longest = self.regular.longest_waiting();
+        let longest = self.longest_waiting_of_busiest();
         self.give_way(longest)
+    }
+
+    /// Of the networks with waiting connections the one with the most connections gives one up, so that a client with many does not push out one
+    /// with few. Each connection of a trusted proxy may be another client's.
+    fn longest_waiting_of_busiest(&self) -> Option<ConnectionId> {
+        let waiting = self.by_network.iter().filter_map(|(network, group)| {
+            let count = network.map_or(1, |_| group.count);
+            Some((count, group.waiting.first_key_value()?))
+        });
+        let busiest = waiting.max_by_key(|(count, (ticket, _))| (*count, Reverse(**ticket)));
+        busiest.map(|(_, (_, id))| *id)
     }
 
     fn make_room_in_reserve(&mut self) {
@@ -223,9 +237,7 @@ impl ConnectionTable {
         match lane {
             Lane::Regular => {
                 self.regular.add(id, *ticket);
-                if let Some(network) = network {
-                    self.by_network.entry(*network).or_default().add(id, *ticket);
-                }
+                self.by_network.entry(*network).or_default().add(id, *ticket);
             }
             Lane::Reserve => self.reserve.add(id, *ticket),
         }
@@ -238,9 +250,7 @@ impl ConnectionTable {
         match lane {
             Lane::Regular => {
                 self.regular.subtract(*ticket);
-                if let Some(network) = network
-                    && let Some(group) = self.by_network.get_mut(network)
-                {
+                if let Some(group) = self.by_network.get_mut(network) {
                     group.subtract(*ticket);
                     if group.count == 0 {
                         self.by_network.remove(network);
@@ -371,6 +381,22 @@ mod tests {
         assert!(newcomer.begin_work() && all[1..].iter().all(ConnectionSlot::begin_work));
 
         assert_eq!(connections.open(Some(network(4))).lane, Lane::Reserve);
+    }
+
+    #[test]
+    fn address_with_the_most_connections_gives_one_up() {
+        let connections = Connections::new(Limits::of(8)).with_per_address(3);
+        let of_proxy = [(); 3].map(|()| connections.open(None));
+        let few = [2, 3].map(|last| connections.open(Some(network(last))));
+        let many = [1, 1, 1].map(|last| connections.open(Some(network(last))));
+        assert!(many[0].begin_work());
+
+        let newcomers = [4, 5].map(|last| connections.open(Some(network(last))));
+
+        assert_eq!(newcomers.each_ref().map(|slot| slot.lane), [Lane::Regular; 2]);
+        assert_eq!(many.each_ref().map(gave_way), [false, true, true]);
+        assert_eq!(few.each_ref().map(gave_way), [false, false]);
+        assert_eq!(of_proxy.each_ref().map(gave_way), [false; 3], "it may forward three clients");
     }
 
     #[test]

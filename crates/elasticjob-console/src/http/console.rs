@@ -156,8 +156,9 @@ async fn refuse_dev_password_on_network(
     accounts: &Accounts,
 ) -> Result<(), ConsoleError> {
     let is_public = !address.ip().is_loopback();
-    let turn = accounts.hash_turn().await?;
-    if is_public && accounts.verify_password(turn, DEV_ACCOUNT, DEV_ACCOUNT).await {
+    let turn = accounts.hash_queue.turn().await?;
+    let has_dev_password = accounts.verify_password(turn, DEV_ACCOUNT, DEV_ACCOUNT).await.is_some();
+    if is_public && has_dev_password {
         return Err(ConsoleError::new(
             ConsoleErrorKind::Refused,
             format!("{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password"),

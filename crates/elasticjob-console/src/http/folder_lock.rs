@@ -32,15 +32,21 @@ impl FolderLock {
         };
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path).map_err(failed)?;
+        let file = options.open(&path).map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use(folder, file)),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Ok(()) => Ok(Self::with_process_id(file)),
+            Err(TryLockError::WouldBlock) => Err(in_use(folder, file)),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
         }
-        // For operators only; it does not matter whether it reaches the disk.
-        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
-        Ok(Self { _file: file })
+    }
+
+    /// Writes the process id into a locked file. It is for operators only: a console whose disk is full starts without it.
+    fn with_process_id(mut file: File) -> Self {
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot write the process id into the lock file of the data folder");
+        }
+        Self { _file: file }
     }
 }
 
@@ -75,5 +81,20 @@ mod tests {
 
         drop(lock);
         FolderLock::acquire(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn folder_is_locked_even_if_the_process_id_cannot_be_written() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("lock");
+        std::fs::write(&path, "").unwrap();
+        let read_only = File::open(&path).unwrap();
+        read_only.try_lock().unwrap();
+
+        let _lock = FolderLock::with_process_id(read_only);
+
+        let error = FolderLock::acquire(folder.path()).unwrap_err();
+        assert_eq!(error.kind, ConsoleErrorKind::Refused);
+        assert!(!error.problem.message.contains("process"), "it is not known: {error}");
     }
 }

@@ -101,7 +101,7 @@ fn admit(app: &AppState, parts: &Parts) -> Result<Option<ClientNetwork>, Problem
     let Some(ConnectInfo(Peer(peer))) = parts.extensions.get::<ConnectInfo<Peer>>() else {
         return Ok(None);
     };
-    let client = app.client_network(app.proxies.client_address(peer.ip(), &parts.headers));
+    let client = app.proxies.source(peer.ip(), &parts.headers).client;
     let Some(connection) = connection(parts) else { return Ok(client) };
     let is_admitted = match connection.lane {
         Lane::Regular => client.is_none_or(|client| connection.assign_to(client)),

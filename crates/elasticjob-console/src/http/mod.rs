@@ -29,7 +29,7 @@ mod openapi_responses;
 pub(crate) mod pages;
 pub(crate) mod paging;
 pub(crate) mod problem;
-mod quota;
+pub(crate) mod quota;
 mod router;
 pub(crate) mod server;
 pub(crate) mod state;

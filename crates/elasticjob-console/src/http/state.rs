@@ -1,12 +1,11 @@
 //! State shared by all requests.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
 use super::{
     body::Bodies,
-    client_network::ClientNetwork,
     detached_changes::DetachedChanges,
     folder_lock::FolderLock,
     limits::Limits,
@@ -90,15 +89,42 @@ impl AppState {
         }))
     }
 
-    /// The client for which a request counts; `None` for a trusted proxy that does not tell whom it forwards: it may stand for all clients.
-    pub(crate) fn client_network(&self, address: IpAddr) -> Option<ClientNetwork> {
-        (!self.proxies.trusts(address)).then(|| address.into())
-    }
-
     /// Opens a response that lasts.
     pub(crate) fn open_stream(&self, caller: &Caller) -> Result<StreamSlot, Problem> {
-        let client = caller.address.and_then(|address| self.client_network(address));
+        let client = caller.source.and_then(|source| source.client);
         self.streams.open(&caller.username, client)
+    }
+}
+
+#[cfg(test)]
+impl AppState {
+    /// The state of a console without registries, accounts and files.
+    pub(crate) fn in_memory() -> Self {
+        use super::console::{Console, FirstAccount};
+        use crate::registries::catalog::AdditionPolicy;
+        use elasticjob::{job::ShardLimit, runtime::SystemClock};
+
+        let console = Console {
+            registries: Vec::new(),
+            histories: Vec::new(),
+            listen: ([127, 0, 0, 1], 0).into(),
+            data_dir: None,
+            hosts: Vec::new(),
+            proxies: TrustedProxies::default(),
+            is_https: false,
+            tls: None,
+            session_idle: Duration::from_hours(1),
+            limits: Limits::default(),
+            registry_additions: AdditionPolicy::default(),
+            history_additions: AdditionPolicy::default(),
+            oidc: None,
+            first_account: FirstAccount::Root,
+            max_shards: ShardLimit::DEFAULT,
+        };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let stores = Stores::open(&console, &clock).unwrap();
+        let (idle, limits) = (console.session_idle, console.limits);
+        Self::new(clock, stores, None, console.proxies, idle, limits, false)
     }
 }
 

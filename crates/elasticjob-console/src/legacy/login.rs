@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::envelope::ResponseFormat;
 use crate::{
     audit::trail::Entry,
-    auth::caller::{check_origin, client_address},
+    auth::caller::{check_origin, request_source},
     http::{extract::Body, problem::Problem, state::AppState},
 };
 
@@ -38,10 +38,10 @@ async fn log_in(
 ) -> Result<LoginModel, Problem> {
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
-    let address = client_address(parts, app);
-    app.check_password(&username, &password, address).await?;
-    let address = address.map(|address| address.to_string());
+    let source = request_source(parts, app);
+    let credential = app.check_password(&username, &password, source).await?;
+    let (_, access_token) = app.open_session(&username, &credential, false)?;
+    let address = source.map(|source| source.address.to_string());
     app.audit.add(Entry::login(app.clock.now(), &username, "accessToken", address));
-    let (_, access_token) = app.sessions.create(&username, false, None, app.clock.monotonic())?;
     Ok(LoginModel { username, access_token })
 }

@@ -22,7 +22,7 @@ use crate::{
     audit::trail::Entry,
     auth::{
         accounts::Roles,
-        caller::{client_address, cookie, cookie_name},
+        caller::{cookie, cookie_name, request_source},
         routes::session_cookie,
     },
     http::{
@@ -131,7 +131,7 @@ async fn end_oidc(
     let Some(login) = seal.open(sealed, state, app.clock.monotonic()) else {
         return redirect_with_failure("/", LoginFailure::Stale, &app);
     };
-    let address = client_address(&parts, &app).map(|address| address.to_string());
+    let address = request_source(&parts, &app).map(|source| source.address.to_string());
     if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
         audit_login(&app, "oidc:", address, Err("the response is from another provider"));
         return redirect_with_failure(&login.return_to, LoginFailure::Other, &app);
