@@ -75,8 +75,8 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
         (count("10001"), "this process accepts at most 10000 shards"),
         (count("-1"), "key shardingTotalCount"),
         (count("99999999999999999999"), "key shardingTotalCount"),
-        (document("reconcileIntervalMinutes: 2147483647\n"), "key reconcileIntervalMinutes"),
-        (document("maxTimeDiffSeconds: 2147483647\n"), "key maxTimeDiffSeconds"),
+        (document("reconcileIntervalMinutes: 2147483648\n"), "key reconcileIntervalMinutes"),
+        (document("maxTimeDiffSeconds: 2147483648\n"), "key maxTimeDiffSeconds"),
         (props("elasticjob.timeout", "99999999999d"), "key props.elasticjob.timeout"),
         (props("elasticjob.retry.max.attempts", "4294967295"), "from 1 to 1000000"),
         (props("elasticjob.retry.backoff", "1s..9999999d"), "key props.elasticjob.retry.backoff"),
@@ -84,8 +84,8 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
         (document(&format!("cron: '0 0 0 ? * {}'\n", "MON,".repeat(5_000))), "key cron"),
         (document(&format!("timeZone: {}\n", long(9_000))), "key timeZone"),
         (document(&format!("jobParameter: {}\n", long(200_000))), "key jobParameter"),
-        (document(&format!("description: {}\n", long(20_000))), "key description"),
-        (document(&format!("label: {}\n", long(9_000))), "key label"),
+        (document(&format!("description: {}\n", long(200_000))), "key description"),
+        (document(&format!("label: {}\n", long(200_000))), "key label"),
         (document(&format!("jobErrorHandlerType: {}\n", long(9_000))), "key jobErrorHandlerType"),
         (document(&format!("jobListenerTypes: [{}]\n", "a,".repeat(5_000))), "5000 entries"),
         (document(&format!("jobListenerTypes: [{}]\n", long(9_000))), "key jobListenerTypes"),
@@ -127,10 +127,11 @@ fn document_that_no_registry_should_hold_is_not_parsed() {
 fn largest_values_are_read_and_written() {
     let props = many_props(999);
     let largest = format!(
-        "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 5256000\nmaxTimeDiffSeconds: 315360000\n\
-         jobParameter: {}\ndescription: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",
+        "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 2147483647\nmaxTimeDiffSeconds: 2147483647\n\
+         jobParameter: {}\ndescription: {}\nlabel: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",
         "x".repeat(128 << 10),
-        "x".repeat(16 << 10),
+        "x".repeat(128 << 10),
+        "x".repeat(128 << 10),
     );
 
     let job = Job::read(&name("hostile"), largest.as_bytes()).unwrap();
@@ -150,6 +151,34 @@ fn request_timeout_is_at_most_a_day() {
     assert!(alert("86400000").is_ok());
     assert!(alert("86400001").is_err());
     assert!(alert("18446744073709551615").is_err());
+}
+
+/// Java accepts every number of 32 bits and texts of any length.
+#[tokio::test(start_paused = true)]
+async fn large_values_of_java_are_run_kept_and_shortened_in_lists() {
+    let mut cluster = Cluster::at(START).await;
+    let runs = Runs::default();
+    let long = "x".repeat(100_000);
+    let stored = document(&format!(
+        "cron: '* * * * * ?'\nmaxTimeDiffSeconds: 2147483647\nreconcileIntervalMinutes: 2147483647\ndescription: {long}\nlabel: {long}\n"
+    ));
+    let start = async |cluster: &mut Cluster| {
+        let job = every_second("hostile");
+        cluster.node(|node| node.job(job, runs.handler())).await.unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    store(&cluster, &stored).await;
+    runs.take();
+
+    let _node = start(&mut cluster).await;
+    cluster.advance(Duration::from_secs(5)).await;
+
+    assert_eq!(runs.take(), 5);
+    let listed = cluster.admin().jobs().await.unwrap().remove(0);
+    assert_eq!((listed.problem, listed.description.chars().count()), (None, 1_001));
+    let kept = cluster.admin().outline("hostile").await.unwrap().unwrap().job.unwrap();
+    assert_eq!((&kept.description, kept.label.as_ref()), (&long, Some(&long)));
+    assert_eq!((kept.max_time_diff.get(), kept.reconcile.get()), (i32::MAX, i32::MAX));
 }
 
 /// Counts the runs of a job.
