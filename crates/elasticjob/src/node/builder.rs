@@ -372,7 +372,8 @@ impl Node {
         let secrets = self.alert_channels.secrets.clone();
         let mut alert_tasks = Tasks::new();
         #[cfg(feature = "http")]
-        let outbound = self.alert_channels.outbound.clone();
+        let (outbound, http_client) =
+            (self.alert_channels.outbound.clone(), Arc::clone(&self.alert_channels.http_client));
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
         let mut recording = None;
@@ -403,6 +404,8 @@ impl Node {
             secrets,
             #[cfg(feature = "http")]
             outbound,
+            #[cfg(feature = "http")]
+            http_client,
             flaws: self.flaws,
             shard_limit: self.shard_limit,
             stop: CancelToken::new(),

@@ -32,7 +32,7 @@ use super::{
     timer::{Alarm, Timer},
 };
 #[cfg(feature = "http")]
-use crate::execution::{HttpWork, IntoWork, OutboundPolicy, Outgoing};
+use crate::execution::{HttpClient, HttpWork, IntoWork, OutboundPolicy, Outgoing};
 use crate::problem::Problem;
 use crate::{
     coordination::{
@@ -93,6 +93,9 @@ pub(super) struct NodeContext {
     /// Chooses which hosts the requests of HTTP jobs may reach.
     #[cfg(feature = "http")]
     pub(super) outbound: Option<OutboundPolicy>,
+    /// Sends the requests of HTTP jobs and alerts. Connections of one right are never used for another.
+    #[cfg(feature = "http")]
+    pub(super) http_client: Arc<HttpClient>,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
     pub(super) shard_limit: ShardLimit,
@@ -100,16 +103,19 @@ pub(super) struct NodeContext {
 }
 
 impl NodeContext {
-    /// Returns the work to run: with requests to the hosts that the program allows, if it is an HTTP job.
+    /// Returns the work to run: an HTTP job sends its requests with the node's client, to the hosts that the program allows.
     #[cfg(feature = "http")]
     fn limit_requests(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        if *handler != Handler::Http {
+            return work;
+        }
+        let requests = HttpWork::new(Arc::clone(&self.http_client));
         match &self.outbound {
-            Some(choose) if *handler == Handler::Http => {
+            Some(choose) => {
                 let choose = Arc::clone(choose);
-                let requests = HttpWork::new(Arc::default());
                 requests.outbound(move |job| choose(job, Outgoing::Request)).into_work()
             }
-            _ => work,
+            None => requests.into_work(),
         }
     }
 
