@@ -154,7 +154,7 @@ const KEYS: &[Key] = &[
         java_name: "maxTimeDiffSeconds",
         value: ValueKind::Number {
             min: -1,
-            max: 315_360_000,
+            max: 2_147_483_647,
             apply: |settings, seconds| {
                 let limit = quote!(::elasticjob::job::MaxTimeDiff::seconds(#seconds));
                 settings.job.extend(quote!(.max_time_diff(#limit)));
@@ -166,7 +166,7 @@ const KEYS: &[Key] = &[
         java_name: "reconcileIntervalMinutes",
         value: ValueKind::Number {
             min: 0,
-            max: 5_256_000,
+            max: 2_147_483_647,
             apply: |settings, minutes| {
                 let interval = quote!(::elasticjob::job::Reconcile::minutes(#minutes));
                 settings.job.extend(quote!(.reconcile(#interval)));

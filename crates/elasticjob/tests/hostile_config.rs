@@ -5,16 +5,20 @@ use std::{
     fmt::Write,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use async_trait::async_trait;
 use elasticjob::{
     admin::{Admin, AdminError, Edit},
-    job::{Alert, CatchUp, Job, JobName, Shard, ShardLimit},
+    job::{Alert, CatchUp, Job, JobName, Overwrite, Shard, ShardLimit},
     node::{JoinError, NodeError, RunningNode},
-    registry::ExpectedVersion,
+    registry::{
+        Committed, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry, Session,
+        Stat, Watch,
+    },
     testing::Cluster,
 };
 
@@ -71,8 +75,8 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
         (count("10001"), "this process accepts at most 10000 shards"),
         (count("-1"), "key shardingTotalCount"),
         (count("99999999999999999999"), "key shardingTotalCount"),
-        (document("reconcileIntervalMinutes: 2147483647\n"), "key reconcileIntervalMinutes"),
-        (document("maxTimeDiffSeconds: 2147483647\n"), "key maxTimeDiffSeconds"),
+        (document("reconcileIntervalMinutes: 2147483648\n"), "key reconcileIntervalMinutes"),
+        (document("maxTimeDiffSeconds: 2147483648\n"), "key maxTimeDiffSeconds"),
         (props("elasticjob.timeout", "99999999999d"), "key props.elasticjob.timeout"),
         (props("elasticjob.retry.max.attempts", "4294967295"), "from 1 to 1000000"),
         (props("elasticjob.retry.backoff", "1s..9999999d"), "key props.elasticjob.retry.backoff"),
@@ -80,8 +84,8 @@ fn hostile_documents() -> Vec<(String, &'static str)> {
         (document(&format!("cron: '0 0 0 ? * {}'\n", "MON,".repeat(5_000))), "key cron"),
         (document(&format!("timeZone: {}\n", long(9_000))), "key timeZone"),
         (document(&format!("jobParameter: {}\n", long(200_000))), "key jobParameter"),
-        (document(&format!("description: {}\n", long(20_000))), "key description"),
-        (document(&format!("label: {}\n", long(9_000))), "key label"),
+        (document(&format!("description: {}\n", long(200_000))), "key description"),
+        (document(&format!("label: {}\n", long(200_000))), "key label"),
         (document(&format!("jobErrorHandlerType: {}\n", long(9_000))), "key jobErrorHandlerType"),
         (document(&format!("jobListenerTypes: [{}]\n", "a,".repeat(5_000))), "5000 entries"),
         (document(&format!("jobListenerTypes: [{}]\n", long(9_000))), "key jobListenerTypes"),
@@ -123,10 +127,11 @@ fn document_that_no_registry_should_hold_is_not_parsed() {
 fn largest_values_are_read_and_written() {
     let props = many_props(999);
     let largest = format!(
-        "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 5256000\nmaxTimeDiffSeconds: 315360000\n\
-         jobParameter: {}\ndescription: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",
+        "jobName: hostile\nshardingTotalCount: 10000\nreconcileIntervalMinutes: 2147483647\nmaxTimeDiffSeconds: 2147483647\n\
+         jobParameter: {}\ndescription: {}\nlabel: {}\nprops:\n  elasticjob.timeout: 3650d\n{props}",
         "x".repeat(128 << 10),
-        "x".repeat(16 << 10),
+        "x".repeat(128 << 10),
+        "x".repeat(128 << 10),
     );
 
     let job = Job::read(&name("hostile"), largest.as_bytes()).unwrap();
@@ -146,6 +151,34 @@ fn request_timeout_is_at_most_a_day() {
     assert!(alert("86400000").is_ok());
     assert!(alert("86400001").is_err());
     assert!(alert("18446744073709551615").is_err());
+}
+
+/// Java accepts every number of 32 bits and texts of any length.
+#[tokio::test(start_paused = true)]
+async fn large_values_of_java_are_run_kept_and_shortened_in_lists() {
+    let mut cluster = Cluster::at(START).await;
+    let runs = Runs::default();
+    let long = "x".repeat(100_000);
+    let stored = document(&format!(
+        "cron: '* * * * * ?'\nmaxTimeDiffSeconds: 2147483647\nreconcileIntervalMinutes: 2147483647\ndescription: {long}\nlabel: {long}\n"
+    ));
+    let start = async |cluster: &mut Cluster| {
+        let job = every_second("hostile");
+        cluster.node(|node| node.job(job, runs.handler())).await.unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    store(&cluster, &stored).await;
+    runs.take();
+
+    let _node = start(&mut cluster).await;
+    cluster.advance(Duration::from_secs(5)).await;
+
+    assert_eq!(runs.take(), 5);
+    let listed = cluster.admin().jobs().await.unwrap().remove(0);
+    assert_eq!((listed.problem, listed.description.chars().count()), (None, 1_001));
+    let kept = cluster.admin().outline("hostile").await.unwrap().unwrap().job.unwrap();
+    assert_eq!((&kept.description, kept.label.as_ref()), (&long, Some(&long)));
+    assert_eq!((kept.max_time_diff.get(), kept.reconcile.get()), (i32::MAX, i32::MAX));
 }
 
 /// Counts the runs of a job.
@@ -252,6 +285,228 @@ async fn hostile_configuration_does_not_keep_a_node_from_starting() {
     cluster.advance(Duration::from_secs(5)).await;
     assert_eq!(hostile.take(), 5, "it is joined once its configuration is valid");
     assert!(node.invalid_jobs().is_empty() && node.is_ready());
+}
+
+/// The nodes of the job `hostile` while `is_on`.
+#[derive(Debug)]
+struct FaultyRegistry {
+    registry: Arc<dyn Registry>,
+    fault: Fault,
+    is_on: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// They are closed to this node.
+    Denied,
+    /// Another program changes them before each write.
+    Contended,
+}
+
+impl FaultyRegistry {
+    fn has(&self, fault: Fault, path: &Path) -> bool {
+        self.fault == fault
+            && path.as_str().starts_with("/test/hostile")
+            && self.is_on.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Registry for FaultyRegistry {
+    fn namespace(&self) -> &Namespace {
+        self.registry.namespace()
+    }
+
+    fn session(&self) -> Session {
+        self.registry.session()
+    }
+
+    fn limits(&self) -> Limits {
+        self.registry.limits()
+    }
+
+    async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        if let Some(index) = ops.iter().position(|op| self.has(Fault::Contended, op.path())) {
+            let path = ops[index].path().clone();
+            let cause = Box::new(Error::Conflict { path, expected: ExpectedVersion::Any });
+            return Err(Error::Operation { index, cause });
+        }
+        self.registry.multi(ops).await
+    }
+
+    async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+        if self.has(Fault::Denied, path) {
+            return Err(Error::NotAuthorised { path: path.clone() });
+        }
+        self.registry.get(path).await
+    }
+
+    async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
+        self.registry.exists(path).await
+    }
+
+    async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        self.registry.children(path).await
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.registry.sync().await
+    }
+
+    async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
+        self.registry.watch(prefix).await
+    }
+
+    async fn close(&self) {
+        self.registry.close().await;
+    }
+}
+
+/// Asserts that only the bystander runs, and the node names the other job with this reason.
+async fn assert_only_bystander_runs(
+    cluster: &mut Cluster,
+    node: &RunningNode,
+    (bystander, hostile): (&Runs, &Runs),
+    reason: &str,
+) {
+    cluster.advance(Duration::from_secs(1)).await;
+    bystander.take();
+    hostile.take();
+    cluster.advance(Duration::from_secs(5)).await;
+    assert_eq!((bystander.take(), hostile.take()), (5, 0), "{reason}");
+    let invalid = node.invalid_jobs();
+    assert!(invalid.len() == 1 && invalid[&name("hostile")].contains(reason), "{invalid:?}");
+    assert!(node.is_ready(), "the other jobs can run");
+}
+
+/// Asserts that the job was joined within two seconds after it was mended.
+async fn assert_hostile_is_joined(cluster: &mut Cluster, node: &RunningNode, hostile: &Runs) {
+    cluster.advance(Duration::from_secs(2)).await;
+    hostile.take();
+    cluster.advance(Duration::from_secs(5)).await;
+    assert_eq!(hostile.take(), 5, "it is joined once it is mended");
+    assert!(node.invalid_jobs().is_empty() && node.is_ready());
+}
+
+async fn store_root(cluster: &Cluster, class: &'static str) {
+    let root = "/test/hostile".parse().unwrap();
+    cluster.registry().set(&root, class.into(), ExpectedVersion::Any).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_of_another_handler_does_not_keep_a_node_from_starting() {
+    let (bystander, hostile) = (Runs::default(), Runs::default());
+    let ours = || every_second("hostile").handler("ours");
+    for class in ["", "com.acme.Theirs"] {
+        let mut cluster = Cluster::at(START).await;
+        let start = async |cluster: &mut Cluster| {
+            let both = cluster.node(|node| {
+                let node = node.job(ours(), hostile.handler());
+                node.job(every_second("bystander"), bystander.handler())
+            });
+            both.await.unwrap()
+        };
+        start(&mut cluster).await.stop().await;
+        store_root(&cluster, class).await;
+        if class.is_empty() {
+            store(&cluster, &every_second("hostile").handler("theirs").to_yaml()).await;
+        }
+
+        let node = start(&mut cluster).await;
+
+        let runs = (&bystander, &hostile);
+        assert_only_bystander_runs(&mut cluster, &node, runs, "job hostile belongs to").await;
+        store_root(&cluster, "").await;
+        store(&cluster, &ours().to_yaml()).await;
+        assert_hostile_is_joined(&mut cluster, &node, &hostile).await;
+    }
+}
+
+/// What is stored for other programs is kept when a program overwrites its job, and only both together are too large.
+#[tokio::test(start_paused = true)]
+async fn merged_configuration_above_a_bound_does_not_keep_a_node_from_starting() {
+    let (bystander, hostile) = (Runs::default(), Runs::default());
+    let mut cluster = Cluster::at(START).await;
+    let large = "x".repeat(100_000);
+    let overwriting = || every_second("hostile").parameter(&large).overwrite(Overwrite::LocalWins);
+    let start = async |cluster: &mut Cluster| {
+        let both = cluster.node(|node| {
+            let node = node.job(overwriting(), hostile.handler());
+            node.job(every_second("bystander"), bystander.handler())
+        });
+        both.await.unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    let extra = "x".repeat(1_000_000);
+    let extra = format!("jobExtraConfigurations:\n- !!org.acme.Tracing\n  text: {extra}\n");
+    store(&cluster, &document(&extra)).await;
+
+    let node = start(&mut cluster).await;
+
+    let runs = (&bystander, &hostile);
+    assert_only_bystander_runs(&mut cluster, &node, runs, "at most 1048576 are read").await;
+    store(&cluster, &document("")).await;
+    assert_hostile_is_joined(&mut cluster, &node, &hostile).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_nodes_of_one_job_do_not_keep_a_node_from_starting() {
+    for (fault, reason) in [
+        (Fault::Denied, "not authorised for /test/hostile"),
+        (Fault::Contended, "its configuration changes faster than it can be read"),
+    ] {
+        let (bystander, hostile) = (Runs::default(), Runs::default());
+        let mut cluster = Cluster::at(START).await;
+        let is_on = Arc::new(AtomicBool::new(true));
+        let switch = Arc::clone(&is_on);
+
+        let node = cluster.node(|node| {
+            node.job(every_second("hostile"), hostile.handler())
+                .job(every_second("bystander"), bystander.handler())
+                .wrap_registry(move |registry| {
+                    Arc::new(FaultyRegistry { registry, fault, is_on: switch })
+                })
+        });
+        let node = node.await.unwrap();
+
+        let runs = (&bystander, &hostile);
+        assert_only_bystander_runs(&mut cluster, &node, runs, reason).await;
+        is_on.store(false, Ordering::Relaxed);
+        assert_hostile_is_joined(&mut cluster, &node, &hostile).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn start_fails_if_no_job_can_be_joined() {
+    let mut cluster = Cluster::at(START).await;
+    let start = async |cluster: &mut Cluster| {
+        let (job, runs) = (every_second("hostile"), Runs::default());
+        cluster.node(|node| node.job(job, runs.handler())).await
+    };
+    start(&mut cluster).await.unwrap().stop().await;
+    store_root(&cluster, "com.acme.Theirs").await;
+
+    let error = start(&mut cluster).await.err().unwrap();
+
+    assert!(matches!(error, NodeError::Join(JoinError::Conflict(_))), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_definition_fails_the_start_before_any_job_is_joined() {
+    let mut cluster = Cluster::at(START).await;
+    let runs = Runs::default();
+    let handler = || runs.handler();
+    let first = cluster.node(|node| node.job(every_second("large"), handler())).await.unwrap();
+    first.stop().await;
+
+    let large = every_second("large").shards(10_001);
+    let error =
+        cluster.node(|node| node.job(every_second("bystander"), handler()).job(large, handler()));
+    let error = error.await.err().unwrap();
+
+    assert!(matches!(error, NodeError::Join(JoinError::Invalid(_))), "{error:?}");
+    let jobs = cluster.admin().jobs().await.unwrap();
+    assert_eq!(jobs.iter().map(|job| &*job.name).collect::<Vec<_>>(), ["large"]);
 }
 
 #[tokio::test(start_paused = true)]

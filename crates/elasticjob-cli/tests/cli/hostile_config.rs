@@ -107,6 +107,24 @@ async fn worker_starts_beside_a_hostile_configuration() {
     assert!(peak_megabytes(&worker) < MAX_MEGABYTES, "{} MB", peak_megabytes(&worker));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_starts_beside_a_job_of_another_handler() {
+    let scene = Scene::with(JOBS).await;
+    scene.put("hostile", "com.acme.Hostile").await;
+
+    let mut worker = scene.start_worker(&["--health-listen", "0"]);
+    let address = health_address(&mut worker);
+    let line = worker.wait_for_log("job not joined, retrying");
+    assert!(line.contains("job hostile belongs to the Java class com.acme.Hostile"), "{line}");
+    wait_for_runs(&address);
+    assert_eq!(metrics(&address)["elasticjob_jobs_invalid"] as u64, 1);
+    assert_eq!(metrics(&address)["elasticjob_ready"] as u64, 1);
+
+    scene.put("hostile", "").await;
+    worker.wait_for_log("hostile-output");
+    wait_until(|| metrics(&address)["elasticjob_jobs_invalid"] as u64 == 0);
+}
+
 #[test]
 fn dev_names_a_hostile_configuration_and_goes_on() {
     let folder = TempDir::new().unwrap();

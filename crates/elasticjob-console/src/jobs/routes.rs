@@ -9,7 +9,7 @@ use elasticjob::{
         Explanation, HandlerInfo, JobDetails, JobStatus, JobSummary, Outline, RemovalResult,
         SwitchResult,
     },
-    job::{Failover, mask_text},
+    job::{Failover, mask_for_list},
     schedule::Zone,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -77,9 +77,7 @@ impl JobRow {
         let count = |shards: fn(&Activity) -> usize| view.activity.map_or(0, shards);
         Self {
             summary: JobSummary { next_fire: view.next_fire, ..view.outline.summary.clone() },
-            label: job
-                .and_then(|job| job.label.as_deref())
-                .map(|label| mask_text(label).into_owned()),
+            label: job.and_then(|job| job.label.as_deref()).map(mask_for_list),
             time_zone: job.and_then(|job| job.zone.as_ref()).map(ToString::to_string),
             disabled: job.is_some_and(|job| job.disabled),
             failover: job.is_some_and(|job| job.failover == Failover::TakeOver),

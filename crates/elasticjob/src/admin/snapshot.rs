@@ -21,7 +21,9 @@ use crate::{
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
     },
-    job::{self, Job, JobName, ShardLimit, UnreadableDocument, mask_text, server_of},
+    job::{
+        self, Job, JobName, ShardLimit, UnreadableDocument, mask_for_list, mask_text, server_of,
+    },
     registry::{Error, Node, Op, Path, Registry, Version},
     schedule::Zone,
 };
@@ -374,7 +376,7 @@ pub(super) fn summary(
     JobSummary {
         name: name.to_string(),
         status: JobStatus::Crashed,
-        description: job.map(|job| mask_text(&job.description).into_owned()).unwrap_or_default(),
+        description: job.map(|job| mask_for_list(&job.description)).unwrap_or_default(),
         cron: job.and_then(|job| job.cron.as_ref()).map(ToString::to_string),
         shards: job.map(|job| job.shards.get()),
         instances: 0,

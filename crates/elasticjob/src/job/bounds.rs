@@ -3,7 +3,8 @@
 //! Every process of a namespace reads the configurations of all its jobs, and who may write one job may store any number and any text in it.
 //! So each of them has an upper bound, far beyond what a real job needs: a job that exceeds one is invalid, is joined by no instance, and costs
 //! the other jobs nothing. The bounds hold when a configuration is stored and when it is read, because not every writer checks them. Those of
-//! single properties are in the table of [properties](super::properties).
+//! single properties are in the table of [properties](super::properties). A number that Java accepts is accepted and kept: where it
+//! is used, it is limited to [`MAX_DURATION`].
 
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ use super::{
 
 /// Bytes of a stored document. ZooKeeper refuses larger nodes, unless `jute.maxbuffer` is raised.
 pub(super) const MAX_DOCUMENT: usize = 1 << 20;
-/// Bytes of a name: of a type, a listener, a label, the key of a property.
+/// Bytes of a name: of a type, a listener, the key of a property.
 pub(super) const MAX_NAME: usize = 1_000;
 /// Bytes of a cron expression.
 pub(super) const MAX_CRON: usize = 4_000;
-/// Bytes of a description. Lists show it.
-pub(super) const MAX_DESCRIPTION: usize = 16 << 10;
-/// Bytes of a parameter, or of the value of a property. Linux refuses longer arguments of a program.
+/// Bytes of the labels of an instance. Lists show them.
+pub(super) const MAX_INSTANCE_LABELS: usize = 16 << 10;
+/// Bytes of a description or label as lists show them.
+pub(super) const MAX_LISTED_TEXT: usize = 1_000;
+/// Bytes of a parameter, a description, a label, or of the value of a property. Linux refuses longer arguments of a program.
 pub(super) const MAX_TEXT: usize = 128 << 10;
 /// Entries of `props`, and of the list of Java listeners.
 pub(super) const MAX_ENTRIES: usize = 1_000;
@@ -31,19 +34,12 @@ pub(super) const MAX_ATTEMPTS: u32 = 1_000_000;
 /// Timeout of a request, in milliseconds: a day.
 pub(super) const MAX_TIMEOUT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Seconds of `maxTimeDiffSeconds`.
-pub(super) const MAX_SECONDS: i32 = 10 * 365 * 24 * 60 * 60;
-/// Minutes of `reconcileIntervalMinutes`.
-pub(super) const MAX_MINUTES: i32 = MAX_SECONDS / 60;
-
 /// The upper bound of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
     /// Most bytes of a text, in UTF-8.
     Bytes(usize),
-    /// Largest number.
-    AtMost(i32),
     /// Most entries of a list, or of a map with free keys; and most bytes of each.
     Entries { count: usize, bytes: usize },
     /// Most shards; a process can lower it further, see [`ShardLimit`].
@@ -56,13 +52,6 @@ impl Bound {
     pub(super) fn check_text(self, text: &str) -> Result<(), String> {
         match self {
             Self::Bytes(most) if text.len() > most => Err(too_long(text.len(), most)),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn check_number(self, number: i32) -> Result<(), String> {
-        match self {
-            Self::AtMost(most) if number > most => Err(format!("{number} is more than {most}")),
             _ => Ok(()),
         }
     }
@@ -88,7 +77,6 @@ impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bytes(most) => write!(f, "{most} bytes"),
-            Self::AtMost(most) => most.fmt(f),
             Self::Entries { count, bytes } => write!(f, "{count} entries of {bytes} bytes"),
             Self::Shards => {
                 write!(f, "{} shards, {} by default", ShardCount::MAX, ShardLimit::DEFAULT)
@@ -134,9 +122,6 @@ mod tests {
     fn bound_refuses_what_exceeds_it() {
         assert!(Bound::Bytes(3).check_text("abc").is_ok());
         assert!(Bound::Bytes(3).check_text("abcd").is_err());
-        assert!(Bound::AtMost(7).check_number(7).is_ok());
-        assert!(Bound::AtMost(7).check_number(-8).is_ok(), "negative numbers mean off");
-        assert!(Bound::AtMost(7).check_number(8).is_err());
         let two = Bound::Entries { count: 2, bytes: 3 };
         assert!(two.check_entries(["abc", ""].into_iter()).is_ok());
         assert!(two.check_entries(["abcd"].into_iter()).is_err());

@@ -3,7 +3,7 @@
 use std::{fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
 
 use super::{
-    bounds::{Bound, MAX_DESCRIPTION, MAX_DOCUMENT, MAX_NAME},
+    bounds::{Bound, MAX_DOCUMENT, MAX_INSTANCE_LABELS, MAX_NAME},
     error::{InvalidValue, UnreadableDocument},
     name::{JobName, is_refused},
     yaml::{Kind, Node, emit, load},
@@ -185,7 +185,7 @@ impl Instance {
             };
             let bound = match key.as_str() {
                 // Lists of instances show them.
-                "labels" => Bound::Bytes(MAX_DESCRIPTION),
+                "labels" => Bound::Bytes(MAX_INSTANCE_LABELS),
                 "serverIp" => Bound::Bytes(MAX_NAME),
                 _ => Bound::Document,
             };

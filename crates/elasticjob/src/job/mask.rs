@@ -11,7 +11,12 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{error::InvalidValue, job::Job, secret_ref::SecretRef};
+use super::{
+    bounds::{MAX_LISTED_TEXT, shorten},
+    error::InvalidValue,
+    job::Job,
+    secret_ref::SecretRef,
+};
 
 /// Replaces a secret.
 pub const MASK: &str = "***";
@@ -91,6 +96,19 @@ pub fn mask_value<'a>(key: &str, value: &'a str) -> Cow<'a, str> {
         return mask_text(value);
     }
     Cow::Borrowed(MASK)
+}
+
+/// A description or label as lists show it: masked, and only the beginning of a long one, so that one job does not fill the list of all jobs.
+///
+/// ```
+/// use elasticjob::job::mask_for_list;
+///
+/// assert_eq!(mask_for_list("settles orders, password=hunter2"), "settles orders, password=***");
+/// assert_eq!(mask_for_list(&"x".repeat(5_000)).chars().count(), 1_001);
+/// ```
+pub fn mask_for_list(text: &str) -> String {
+    // Not the other way round: the rest of a secret may no longer look like one.
+    shorten(mask_text(text), MAX_LISTED_TEXT)
 }
 
 /// A text for display, with the parts that look like secrets masked.

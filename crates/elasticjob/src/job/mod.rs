@@ -49,7 +49,7 @@ pub use self::{
     instance::{Instance, InstanceId, server_of},
     job::{Job, KeySpelling},
     legacy::{LegacyJob, LegacyKind},
-    mask::{MASK, mask_text, mask_value, restore_masked},
+    mask::{MASK, mask_for_list, mask_text, mask_value, restore_masked},
     name::JobName,
     outcome::Outcome,
     plugins::{Strategy, ThreadPool, TypeName},

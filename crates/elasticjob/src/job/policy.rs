@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 
-use super::{duration, error::InvalidValue};
+use super::{bounds::MAX_DURATION, duration, error::InvalidValue};
 
 /// What happens to a running shard whose instance dies: `failover`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,9 +72,9 @@ impl MaxTimeDiff {
         self.0
     }
 
-    /// The limit, if there is one.
+    /// The limit, if there is one; at most ten years, so that no clock overflows.
     pub fn limit(self) -> Option<Duration> {
-        u64::try_from(self.0).ok().map(Duration::from_secs)
+        u64::try_from(self.0).ok().map(|seconds| Duration::from_secs(seconds).min(MAX_DURATION))
     }
 }
 
@@ -101,10 +101,10 @@ impl Reconcile {
         self.0
     }
 
-    /// The interval, if there is one.
+    /// The interval, if there is one. Java accepts thousands of years, in which nothing is checked: ten years are as good, and no clock overflows.
     pub fn interval(self) -> Option<Duration> {
         let minutes = u64::try_from(self.0).ok().filter(|minutes| *minutes > 0)?;
-        Some(Duration::from_secs(60 * minutes))
+        Some(Duration::from_mins(minutes).min(MAX_DURATION))
     }
 }
 
@@ -310,5 +310,8 @@ mod tests {
         assert_eq!(Reconcile::default().interval(), Some(Duration::from_mins(10)));
         assert_eq!(MaxTimeDiff::ANY.limit(), None);
         assert_eq!(MaxTimeDiff::seconds(0).limit(), Some(Duration::ZERO));
+        assert_eq!(MaxTimeDiff::seconds(i32::MAX).limit(), Some(MAX_DURATION));
+        assert_eq!(Reconcile::minutes(i32::MAX).interval(), Some(MAX_DURATION));
+        assert_eq!(Reconcile::minutes(i32::MAX).get(), i32::MAX, "it is stored as it is");
     }
 }

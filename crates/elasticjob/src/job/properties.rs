@@ -5,9 +5,7 @@
 //! property needs a row here, a field of [`Job`] and a builder method.
 
 use super::{
-    bounds::{
-        Bound, MAX_CRON, MAX_DESCRIPTION, MAX_ENTRIES, MAX_MINUTES, MAX_NAME, MAX_SECONDS, MAX_TEXT,
-    },
+    bounds::{Bound, MAX_CRON, MAX_ENTRIES, MAX_NAME, MAX_TEXT},
     error::InvalidValue,
     job::Job,
     plugins::TypeName,
@@ -124,13 +122,13 @@ impl Property {
             Access::TypeName { get, .. } => {
                 self.bound.check_text(get(job).map_or("", TypeName::as_str))
             }
-            Access::Number { get, .. } => self.bound.check_number(get(job)),
             Access::List { get, .. } => {
                 self.bound.check_entries(get(job).iter().map(String::as_str))
             }
             // Valid by their types. The number of shards has a limit of its own.
             Access::Name
             | Access::Flag { .. }
+            | Access::Number { .. }
             | Access::Count { .. }
             | Access::Props
             | Access::Foreign => Ok(()),
@@ -357,7 +355,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".max_time_diff(…)"),
         attribute: Some("max_time_diff_seconds"),
         description: "How far a node's clock may differ from the registry's before an alert is sent. Costs no request: answers to earlier writes tell the registry's time. Negative: not checked.",
-        bound: Bound::AtMost(MAX_SECONDS),
+        bound: Bound::Document,
         access: Access::Number {
             get: |job| job.max_time_diff.get(),
             put: |job, seconds| job.max_time_diff = MaxTimeDiff::seconds(seconds),
@@ -371,7 +369,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".reconcile(…)"),
         attribute: Some("reconcile_interval_minutes"),
         description: "How often the leader checks that every shard's owner is still up. 0: never.",
-        bound: Bound::AtMost(MAX_MINUTES),
+        bound: Bound::Document,
         access: Access::Number {
             get: |job| job.reconcile.get(),
             put: |job, minutes| job.reconcile = Reconcile::minutes(minutes),
@@ -443,7 +441,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".description(…)"),
         attribute: Some("description"),
         description: "For people.",
-        bound: Bound::Bytes(MAX_DESCRIPTION),
+        bound: Bound::Bytes(MAX_TEXT),
         access: text!(description),
     },
     Property {
@@ -487,7 +485,7 @@ static PROPERTIES: [Property; 22] = [
         builder: Some(".label(…)"),
         attribute: Some("label"),
         description: "Not used.",
-        bound: Bound::Bytes(MAX_NAME),
+        bound: Bound::Bytes(MAX_TEXT),
         access: Access::Text { get: |job| job.label.as_deref(), put: |job, text| job.label = text },
     },
     Property {

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     coordination::{
         flaw::Flaws,
+        member::{JobSource, JoinError},
         sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{
@@ -336,11 +337,17 @@ impl Node {
         self
     }
 
-    /// Joins every job. When this returns, the node takes part in all of them, except for jobs whose stored configuration cannot be read: one job does
-    /// not keep the others from running. Such a job is [reported](RunningNode::invalid_jobs), and joined once its configuration is valid.
+    /// Joins every job. When this returns, the node takes part in all of them, except for jobs that cannot be joined because of what is stored for
+    /// them: one job does not keep the others from running. Such a job is [reported](RunningNode::invalid_jobs), and joined once that is mended.
+    ///
+    /// Fails if the registry is unreachable, if a job of this program is invalid by itself, or if no job at all could be joined. Only a configuration
+    /// that cannot be read is waited for even then.
     pub async fn start(self) -> Result<RunningNode, NodeError> {
         if let Some(error) = self.declaration_error {
             return Err(error);
+        }
+        for entry in self.jobs.iter().filter(|entry| entry.author == JobSource::Program) {
+            entry.job.check(self.shard_limit).map_err(JoinError::from)?;
         }
         let mut names = BTreeSet::new();
         if let Some(duplicate) =
@@ -365,7 +372,8 @@ impl Node {
         let secrets = self.alert_channels.secrets.clone();
         let mut alert_tasks = Tasks::new();
         #[cfg(feature = "http")]
-        let outbound = self.alert_channels.outbound.clone();
+        let (outbound, http_client) =
+            (self.alert_channels.outbound.clone(), Arc::clone(&self.alert_channels.http_client));
         let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
         let mut recording = None;
@@ -396,6 +404,8 @@ impl Node {
             secrets,
             #[cfg(feature = "http")]
             outbound,
+            #[cfg(feature = "http")]
+            http_client,
             flaws: self.flaws,
             shard_limit: self.shard_limit,
             stop: CancelToken::new(),

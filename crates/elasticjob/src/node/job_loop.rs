@@ -32,7 +32,7 @@ use super::{
     timer::{Alarm, Timer},
 };
 #[cfg(feature = "http")]
-use crate::execution::{HttpWork, IntoWork, OutboundPolicy, Outgoing};
+use crate::execution::{HttpClient, HttpWork, IntoWork, OutboundPolicy, Outgoing};
 use crate::problem::Problem;
 use crate::{
     coordination::{
@@ -93,6 +93,9 @@ pub(super) struct NodeContext {
     /// Chooses which hosts the requests of HTTP jobs may reach.
     #[cfg(feature = "http")]
     pub(super) outbound: Option<OutboundPolicy>,
+    /// Sends the requests of HTTP jobs and alerts. Connections of one right are never used for another.
+    #[cfg(feature = "http")]
+    pub(super) http_client: Arc<HttpClient>,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
     pub(super) shard_limit: ShardLimit,
@@ -100,16 +103,19 @@ pub(super) struct NodeContext {
 }
 
 impl NodeContext {
-    /// Returns the work to run: with requests to the hosts that the program allows, if it is an HTTP job.
+    /// Returns the work to run: an HTTP job sends its requests with the node's client, to the hosts that the program allows.
     #[cfg(feature = "http")]
     fn limit_requests(&self, handler: &Handler, work: Arc<dyn Work>) -> Arc<dyn Work> {
+        if *handler != Handler::Http {
+            return work;
+        }
+        let requests = HttpWork::new(Arc::clone(&self.http_client));
         match &self.outbound {
-            Some(choose) if *handler == Handler::Http => {
+            Some(choose) => {
                 let choose = Arc::clone(choose);
-                let requests = HttpWork::new(Arc::default());
                 requests.outbound(move |job| choose(job, Outgoing::Request)).into_work()
             }
-            _ => work,
+            None => requests.into_work(),
         }
     }
 
@@ -193,18 +199,26 @@ pub(super) struct JobLoop {
     stop: CancelToken,
     /// Whether the loop can run a fire now: the registry answers and the owners of the shards are known. Closed when the loop has ended.
     ready: watch::Sender<bool>,
-    /// Why the stored configuration cannot be used, while it cannot.
+    /// Why what is stored for the job cannot be used, while it cannot.
     config_problem: watch::Sender<Option<String>>,
-    if_unreadable: IfUnreadable,
+    if_refused: IfRefused,
 }
 
-/// What to do if the stored configuration cannot be read when the job is joined for the first time.
+/// What to do if [what is stored for the job](JoinError::concerns_one_job) does not let it be joined for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IfUnreadable {
+pub(super) enum IfRefused {
     /// Answer with the error.
     Fail,
-    /// Join once it can be read: the other jobs of the node run meanwhile.
+    /// Join once it does: the other jobs of the node run meanwhile.
     Wait,
+}
+
+/// How the first join went.
+#[derive(Debug)]
+pub(super) enum FirstJoin {
+    Joined,
+    /// The job is joined once this error is gone.
+    Waiting(JoinError),
 }
 
 /// How a job was joined again.
@@ -229,7 +243,7 @@ impl JobLoop {
         entry: NodeJob,
         stop: CancelToken,
         ready: watch::Sender<bool>,
-        if_unreadable: IfUnreadable,
+        if_refused: IfRefused,
     ) -> Self {
         let work = node.supervision.supervise(&entry.handler, entry.work);
         let work = node.limit_requests(&entry.handler, work);
@@ -248,11 +262,11 @@ impl JobLoop {
             stop,
             ready,
             config_problem: watch::Sender::new(None),
-            if_unreadable,
+            if_refused,
         }
     }
 
-    /// Why the stored configuration cannot be used, while it cannot.
+    /// Why what is stored for the job cannot be used, while it cannot.
     pub(super) fn config_problem(&self) -> watch::Receiver<Option<String>> {
         self.config_problem.subscribe()
     }
@@ -293,7 +307,10 @@ impl JobLoop {
 
     /// Joins the job, answers whether that succeeded, and takes part in the job, over any number of sessions, until the node stops or the instance
     /// is shut down.
-    pub(super) async fn run(self: Box<Self>, answer: oneshot::Sender<Result<(), JoinError>>) {
+    pub(super) async fn run(
+        self: Box<Self>,
+        answer: oneshot::Sender<Result<FirstJoin, JoinError>>,
+    ) {
         let joined = tokio::select! {
             biased;
             _ = self.stop.cancelled() => return self.undo_join().await,
@@ -301,9 +318,9 @@ impl JobLoop {
             joined = Box::pin(self.join()) => joined,
         };
         let joined = match joined {
-            Err(error @ JoinError::Unreadable(_)) if self.if_unreadable == IfUnreadable::Wait => {
-                self.note_unreadable(&error);
-                let _ = answer.send(Ok(()));
+            Err(error) if self.if_refused == IfRefused::Wait && error.concerns_one_job() => {
+                self.note_refused(&error);
+                let _ = answer.send(Ok(FirstJoin::Waiting(error)));
                 return match self.join_until_done().await {
                     Rejoined::Member(member) => self.take_part(member).await,
                     Rejoined::Stopped => self.undo_join().await,
@@ -325,7 +342,7 @@ impl JobLoop {
                 return;
             }
         };
-        let _ = answer.send(Ok(()));
+        let _ = answer.send(Ok(FirstJoin::Joined));
         self.take_part(member).await;
     }
 
@@ -357,7 +374,7 @@ impl JobLoop {
                 joined = Box::pin(self.join()) => match joined {
                     Ok(member) => return Rejoined::Member(member),
                     Err(JoinError::Gone { .. }) => return Rejoined::Gone,
-                    Err(error @ JoinError::Unreadable(_)) => self.note_unreadable(&error),
+                    Err(error) if error.concerns_one_job() => self.note_refused(&error),
                     Err(error) => {
                         let Problem { message, hint } = Problem::of(&error);
                         tracing::error!(job = %self.local.name, error = message, hint, "rejoining job failed, retrying");
@@ -372,11 +389,19 @@ impl JobLoop {
         }
     }
 
-    /// The stored configuration cannot be read, so the job is not joined. Logged once for each reason.
-    fn note_unreadable(&self, error: &JoinError) {
+    /// The job is not joined because of what is stored for it. Logged once for each reason.
+    fn note_refused(&self, error: &JoinError) {
         let Problem { message, hint } = Problem::of(error);
-        if self.set_config_problem(Some(message.clone())) {
-            tracing::error!(job = %self.local.name, error = message, hint, "job not joined until its configuration is valid");
+        match error {
+            // Nothing is wrong with it: there is no such job.
+            JoinError::Gone { .. } => {}
+            _ if !self.set_config_problem(Some(message.clone())) => {}
+            JoinError::Unreadable(_) | JoinError::Invalid(_) => {
+                tracing::error!(job = %self.local.name, error = message, hint, "job not joined until its configuration is valid");
+            }
+            _ => {
+                tracing::error!(job = %self.local.name, error = message, hint, "job not joined, retrying");
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     clock_check,
     error::NodeError,
     job::NodeJob,
-    job_loop::{IfUnreadable, JobLoop, LocalJob, NodeContext},
+    job_loop::{FirstJoin, IfRefused, JobLoop, LocalJob, NodeContext},
     lease_refresh,
 };
 use crate::{
@@ -70,7 +70,7 @@ struct ActiveJob {
     stop: CancelToken,
     /// Closed once the loop has ended.
     ready: watch::Receiver<bool>,
-    /// Why the stored configuration cannot be used, while it cannot.
+    /// Why what is stored for the job cannot be used, while it cannot.
     config_problem: watch::Receiver<Option<String>>,
 }
 
@@ -120,11 +120,23 @@ impl RunningNode {
         };
         // Concurrent, so that a thousand jobs join within a few round trips; limited, so that joining does not need the memory of a thousand.
         let mut joining =
-            stream::iter(jobs.into_iter().map(|job| running.join(job, IfUnreadable::Wait)))
+            stream::iter(jobs.into_iter().map(|job| running.join(job, IfRefused::Wait)))
                 .buffer_unordered(CONCURRENT_JOINS);
-        while joining.next().await.transpose()?.is_some() {}
+        let (mut is_any_joined, mut refusal) = (false, None);
+        while let Some(first) = joining.next().await.transpose()? {
+            match first {
+                FirstJoin::Joined => is_any_joined = true,
+                // Left alone, and waited for even if it is the only job.
+                FirstJoin::Waiting(JoinError::Unreadable(_)) => {}
+                FirstJoin::Waiting(error) => refusal = refusal.or(Some(error)),
+            }
+        }
         drop(joining);
-        Ok(running)
+        match refusal {
+            // No other job needs this node, and a first start should say at once what is wrong.
+            Some(error) if !is_any_joined => Err(error.into()),
+            _ => Ok(running),
+        }
     }
 
     /// Joins one more job. When this returns, the node takes part in it. If it fails or the future is dropped, the node does not; what was written
@@ -142,17 +154,17 @@ impl RunningNode {
     /// # }
     /// ```
     pub async fn add(&self, job: NodeJob) -> Result<(), NodeError> {
-        self.join(job, IfUnreadable::Fail).await
+        self.join(job, IfRefused::Fail).await.map(drop)
     }
 
-    async fn join(&self, job: NodeJob, if_unreadable: IfUnreadable) -> Result<(), NodeError> {
+    async fn join(&self, job: NodeJob, if_refused: IfRefused) -> Result<FirstJoin, NodeError> {
         let name = job.job.name.clone();
-        let (reservation, joined) = self.reserve(&name, job, if_unreadable)?;
+        let (reservation, joined) = self.reserve(&name, job, if_refused)?;
         // Closed if the node is dropped meanwhile.
         let closed = || JoinError::Registry { job: name.to_string(), source: Error::Closed };
-        joined.await.unwrap_or_else(|_| Err(closed()))?;
+        let first = joined.await.unwrap_or_else(|_| Err(closed()))?;
         reservation.fill();
-        Ok(())
+        Ok(first)
     }
 
     /// Leaves a job: starts no more runs of it and gives its other shards to other instances at once, lets running shards finish, and removes the
@@ -219,8 +231,9 @@ impl RunningNode {
         active.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Jobs whose stored configuration cannot be read, and why. A job that ran before goes on with its last valid configuration until its session
-    /// ends; the others are not joined. Each is joined again as soon as its configuration is valid.
+    /// Jobs that cannot be joined because of what is stored for them, and why: their configuration cannot be read, they belong to another handler, or
+    /// the registry gives no access to their nodes. A job that ran before goes on with its last valid configuration until its session ends; the
+    /// others are not joined. Each is joined again as soon as that is mended.
     pub fn invalid_jobs(&self) -> BTreeMap<JobName, String> {
         let slots = self.lock();
         let active = slots.iter().filter_map(|(name, slot)| match slot {
@@ -235,8 +248,8 @@ impl RunningNode {
     }
 
     /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was
-    /// ended from outside](RunningNode::has_ended) does not count, nor does one whose stored configuration [is
-    /// invalid](RunningNode::invalid_jobs).
+    /// ended from outside](RunningNode::has_ended) does not count, nor does one that [cannot be
+    /// joined](RunningNode::invalid_jobs) because of what is stored for it.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
             JobSlot::Active(active) => {
@@ -312,8 +325,8 @@ impl RunningNode {
         &'a self,
         name: &'a JobName,
         job: NodeJob,
-        if_unreadable: IfUnreadable,
-    ) -> Result<(Reservation<'a>, oneshot::Receiver<Result<(), JoinError>>), NodeError> {
+        if_refused: IfRefused,
+    ) -> Result<(Reservation<'a>, oneshot::Receiver<Result<FirstJoin, JoinError>>), NodeError> {
         let mut slots = self.lock();
         match slots.get(name) {
             Some(slot @ JobSlot::Leaving { .. }) if !slot.has_left() => {
@@ -327,7 +340,7 @@ impl RunningNode {
         let stop = self.node.stop.child();
         let (ready_sender, ready) = watch::channel(false);
         let node = Arc::clone(&self.node);
-        let job_loop = JobLoop::new(node, job, stop.clone(), ready_sender, if_unreadable);
+        let job_loop = JobLoop::new(node, job, stop.clone(), ready_sender, if_refused);
         let (local, config_problem) = (Arc::clone(job_loop.local_job()), job_loop.config_problem());
         let (answer, joined) = oneshot::channel();
         let mut tasks = Tasks::new();

@@ -1,11 +1,25 @@
 //! HTTP jobs: requests and results.
 
-use std::sync::Arc;
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use elasticjob::{
+    admin::Admin,
     execution::{HttpClient, HttpWork, Outbound, RunSettings, Work},
     job::Job,
+    node::Node,
+    registry,
     runtime::CancelReason,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpListener,
+    sync::mpsc,
 };
 
 use crate::{
@@ -228,4 +242,57 @@ fn invalid_properties_are_named() {
         assert!(failure.to_string().contains(reason), "{failure}");
         assert!(failure.is_permanent());
     }
+}
+
+/// Each client builds its own certificates and keeps its own connections, so one for each job would be as many as a registry has jobs.
+#[tokio::test]
+async fn http_jobs_of_a_node_share_connections() {
+    const JOBS: usize = 30;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let (served, mut requests) = mpsc::unbounded_channel();
+    let accepted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            accepted.fetch_add(1, Ordering::Relaxed);
+            let served = served.clone();
+            tokio::spawn(async move {
+                let (read, mut write) = stream.into_split();
+                let mut lines = BufReader::new(read).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    if line.is_empty() {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                        write.write_all(answer).await.unwrap();
+                        served.send(()).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let registry = registry::connect(&"memory:".parse().unwrap()).await.unwrap();
+    let hosts = Outbound::only(["127.0.0.1"]);
+    let mut node = Node::on(Arc::clone(&registry)).address(Ipv4Addr::LOCALHOST);
+    node = node.outbound(move |_, _| hosts.clone());
+    let jobs: Vec<Job> = (0..JOBS)
+        .map(|number| {
+            let job = Job::named(&format!("get-{number}")).unwrap();
+            job.prop("http.uri", &url).unwrap().prop("http.method", "GET").unwrap()
+        })
+        .collect();
+    for job in &jobs {
+        node = node.http(job.clone());
+    }
+    let node = node.start().await.unwrap();
+
+    let admin = Admin::new(registry);
+    for job in &jobs {
+        admin.trigger(&job.name, <_>::default()).await.unwrap();
+        tokio::time::timeout(PATIENCE, requests.recv()).await.unwrap().unwrap();
+    }
+
+    // One or two: a connection may be idle again only after the next request has begun.
+    let opened = connections.load(Ordering::Relaxed);
+    assert!(opened < JOBS / 2, "{opened} connections for {JOBS} jobs");
+    node.stop().await;
 }

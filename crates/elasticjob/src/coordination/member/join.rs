@@ -58,6 +58,21 @@ pub enum JoinError {
     Contended { job: String },
 }
 
+impl JoinError {
+    /// Whether only this job is concerned, because of what is stored for it or how its nodes are protected, so that other jobs can be joined. Otherwise
+    /// the registry did not answer.
+    pub(crate) fn concerns_one_job(&self) -> bool {
+        match self {
+            Self::Registry { source, .. } => source.is_refusal(),
+            Self::Conflict(_)
+            | Self::Unreadable(_)
+            | Self::Invalid(_)
+            | Self::Gone { .. }
+            | Self::Contended { .. } => true,
+        }
+    }
+}
+
 /// The instance that joins, and its job.
 #[derive(Debug, Clone)]
 pub struct JoinRequest {
