@@ -129,13 +129,13 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
             let decoded = decoded.ok_or_else(not_authenticated)?;
             let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
             let now = app.clock.monotonic();
-            let credential = match app.accounts.cached_password(username, password, now) {
-                Some(credential) => credential,
-                None => {
-                    let credential = app.check_password(username, password, source).await?;
-                    app.accounts.cache_password(username, password, &credential, now);
-                    credential
-                }
+            let cached = app.accounts.cached_password(username, password, now);
+            let credential = if let Some(credential) = cached {
+                credential
+            } else {
+                let credential = app.check_password(username, password, source).await?;
+                app.accounts.cache_password(username, password, &credential, now);
+                credential
             };
             let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
             return Ok(Caller { credential: Some(credential), ..caller });
