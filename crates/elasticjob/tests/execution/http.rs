@@ -14,12 +14,13 @@ use elasticjob::{
     job::Job,
     node::Node,
     registry,
-    runtime::CancelReason,
+    runtime::{CancelReason, Tasks},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
     sync::mpsc,
+    task::JoinSet,
 };
 
 use crate::{
@@ -253,11 +254,13 @@ async fn http_jobs_of_a_node_share_connections() {
     let connections = Arc::new(AtomicUsize::new(0));
     let (served, mut requests) = mpsc::unbounded_channel();
     let accepted = Arc::clone(&connections);
-    tokio::spawn(async move {
+    let mut tasks = Tasks::new();
+    tasks.spawn(async move {
+        let mut serving = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
             accepted.fetch_add(1, Ordering::Relaxed);
             let served = served.clone();
-            tokio::spawn(async move {
+            serving.spawn(async move {
                 let (read, mut write) = stream.into_split();
                 let mut lines = BufReader::new(read).lines();
                 while let Ok(Some(line)) = lines.next_line().await {
