@@ -15,7 +15,9 @@ use std::{
 use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
     job::{Failover, Instance, InstanceId},
-    registry::{Create, ExpectedVersion, Kind, Op, Registry, ensure_path, memory::MemoryServer},
+    registry::{
+        Create, Error, ExpectedVersion, Kind, Op, Path, Registry, ensure_path, memory::MemoryServer,
+    },
     runtime::Clock,
 };
 
@@ -144,9 +146,22 @@ impl JavaSession<'_> {
         for shard in mine {
             let running = self.tree.shard(shard, ShardNode::Running);
             instance.oracle.java_ended(&(self.tree.root().name().to_owned(), shard));
-            let _ = self.registry.delete(&running, ExpectedVersion::Any).await;
+            self.remove(&running).await;
         }
         true
+    }
+
+    /// Removes a node as Java does: with what another program has put below it.
+    async fn remove(&self, path: &Path) {
+        let removed = self.registry.delete(path, ExpectedVersion::Any).await;
+        if !matches!(removed, Err(Error::NotEmpty { .. })) {
+            return;
+        }
+        let children = self.registry.children(path).await.ok().flatten().unwrap_or_default();
+        for child in children.iter().filter_map(|child| path.join(child).ok()) {
+            let _ = self.registry.delete(&child, ExpectedVersion::Any).await;
+        }
+        let _ = self.registry.delete(path, ExpectedVersion::Any).await;
     }
 
     /// Reconnects as Java does: the instance node is deleted and re-created, and `running` nodes of other instances may be deleted.
