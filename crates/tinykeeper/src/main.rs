@@ -1,8 +1,11 @@
 //! `tinykeeper`: a ZooKeeper server in one process.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    io::IsTerminal, net::SocketAddr, ops::RangeBounds, path::PathBuf, process::ExitCode,
+    time::Duration,
+};
 
-use clap::Parser;
+use clap::{Parser, builder::RangedU64ValueParser};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tinykeeper::server::{Config, FourLetterWords, Server, ServerError};
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,14 +30,23 @@ struct Options {
     #[arg(long, value_name = "MS", default_value_t = 40_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_session_timeout: u32,
     /// Largest request accepted, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().max_frame, value_parser = number(4096..=i32::MAX as u64))]
     max_frame: usize,
     /// Maximum number of connections
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_connections, value_parser = number(1..))]
     max_connections: usize,
-    /// Maximum number of connections of one address
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    /// Maximum number of connections of one IPv4 address or one IPv6 network of 64 bits
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_connections_per_address, value_parser = number(1..))]
     max_connections_per_address: usize,
+    /// Maximum number of sessions
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions, value_parser = number(1..))]
+    max_sessions: usize,
+    /// Maximum number of sessions opened from one IPv4 address or one IPv6 network of 64 bits
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_sessions_per_address, value_parser = number(1..))]
+    max_sessions_per_address: usize,
+    /// Maximum memory of all watches, in bytes; one connection may use an eighth of it
+    #[arg(long, value_name = "BYTES", default_value_t = Config::default().max_watch_bytes, value_parser = number(65_536..))]
+    max_watch_bytes: usize,
     /// Four-letter words to execute, separated by commas; * for all, none for none. stat, cons, dump and conf tell everyone who
     /// reaches the port addresses of clients, session ids and the data directory
     #[arg(long, value_name = "LIST", default_value = "ruok,srvr,mntr,isro")]
@@ -42,6 +54,10 @@ struct Options {
     /// Number of transactions between snapshots
     #[arg(long, value_name = "N", requires = "data", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     snapshot_every: u64,
+}
+
+fn number(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(bounds)
 }
 
 #[tokio::main]
@@ -76,6 +92,9 @@ async fn serve(options: Options) -> Result<(), ServerError> {
     config.max_frame = options.max_frame;
     config.max_connections = options.max_connections;
     config.max_connections_per_address = options.max_connections_per_address;
+    config.max_sessions = options.max_sessions;
+    config.max_sessions_per_address = options.max_sessions_per_address;
+    config.max_watch_bytes = options.max_watch_bytes;
     config.four_letter_words = options.four_letter_words;
     config.snapshot_every = options.snapshot_every;
     let storage =

@@ -125,6 +125,17 @@ impl ZooKeeper {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
+    /// The size of the newest snapshot. A server writes one when it starts.
+    pub fn snapshot_bytes(&self) -> u64 {
+        let files = fs::read_dir(self.folder.path().join("data/version-2"));
+        let snapshots = files.into_iter().flatten().flatten().filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let zxid = u64::from_str_radix(name.strip_prefix("snapshot.")?, 16).ok()?;
+            Some((zxid, file.metadata().ok()?.len()))
+        });
+        snapshots.max().map_or(0, |(_, size)| size)
+    }
+
     /// Prepares a server without starting it.
     pub(crate) fn prepare(
         main: Main,

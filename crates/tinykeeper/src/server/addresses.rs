@@ -51,7 +51,7 @@ impl Drop for AddressSlot {
 }
 
 /// The network that counts as one client: a machine has a whole IPv6 network of 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

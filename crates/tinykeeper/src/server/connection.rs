@@ -19,7 +19,9 @@ use tokio::{
 };
 
 use super::{
+    admission::{LimitReached, WORD_TIMEOUT},
     budget::{RequestBudget, RequestPermit},
+    client_warnings::ClientWarnings,
     clock,
     config::Config,
     core::{ConnectionId, Inbound},
@@ -50,6 +52,8 @@ enum CloseReason {
     WriteTimeout,
     #[error("aborted: too many unread bytes, or its session moved or ended")]
     Aborted,
+    #[error("refused: {0}")]
+    Refused(LimitReached),
     #[error(transparent)]
     TooLarge(#[from] frame::FrameTooLarge),
     #[error("invalid data: {0}")]
@@ -58,56 +62,68 @@ enum CloseReason {
     Io(#[from] std::io::Error),
 }
 
-/// Serves one connection until it ends.
+/// What all connections share.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionContext {
+    pub(super) core: mpsc::Sender<Inbound>,
+    pub(super) queued_total: QueuedTotal,
+    pub(super) config: Arc<Config>,
+    pub(super) warnings: ClientWarnings,
+}
+
+/// Serves one connection until it ends. With a limit, it may send a four-letter word only.
 pub(super) async fn serve(
     id: ConnectionId,
     socket: TcpStream,
     peer: SocketAddr,
-    core: mpsc::Sender<Inbound>,
+    limit: Option<LimitReached>,
     budget: RequestBudget,
-    queued_total: QueuedTotal,
-    config: Arc<Config>,
+    context: ConnectionContext,
 ) {
     let _ = socket.set_nodelay(true);
     let (reader, writer) = socket.into_split();
     let input = BytesMut::new();
-    let mut connection =
-        Connection { id, peer, reader, writer, input, core, budget, queued_total, config };
+    let mut connection = Connection { id, peer, limit, reader, writer, input, budget, context };
     let reason = match connection.run().await {
         Err(reason) => reason,
         Ok(never) => match never {},
     };
-    match reason {
+    let ConnectionContext { core, config, warnings, .. } = &connection.context;
+    let warn = |kind| {
+        if warnings.is_first(peer.ip(), kind) {
+            tracing::warn!(%peer, %reason, "connection closed");
+        }
+    };
+    match &reason {
         CloseReason::PeerClosed | CloseReason::ServerClosed | CloseReason::Io(_) => {
             tracing::debug!(%peer, %reason, "connection ended");
         }
         CloseReason::Aborted => tracing::info!(%peer, %reason, "connection closed"),
-        CloseReason::HandshakeTimeout
-        | CloseReason::WriteTimeout
-        | CloseReason::TooLarge(_)
-        | CloseReason::InvalidData(_) => {
-            tracing::warn!(%peer, %reason, "connection closed");
-        }
+        CloseReason::Refused(limit) => limit.warn(peer, config, warnings),
+        CloseReason::HandshakeTimeout => warn("no complete handshake in time"),
+        CloseReason::WriteTimeout => warn("the peer does not read its replies"),
+        CloseReason::TooLarge(_) => warn("frame outside the limit"),
+        CloseReason::InvalidData(_) => warn("invalid data"),
     }
-    let _ = connection.core.send(Inbound::Disconnected { connection: id }).await;
+    let _ = core.send(Inbound::Disconnected { connection: id }).await;
 }
 
 struct Connection {
     id: ConnectionId,
     peer: SocketAddr,
+    /// The limit because of which it may send a four-letter word only.
+    limit: Option<LimitReached>,
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     input: BytesMut,
-    core: mpsc::Sender<Inbound>,
     budget: RequestBudget,
-    queued_total: QueuedTotal,
-    config: Arc<Config>,
+    context: ConnectionContext,
 }
 
 impl Connection {
     async fn run(&mut self) -> Result<std::convert::Infallible, CloseReason> {
-        let io_timeout = self.config.io_timeout;
-        let core = self.core.clone();
+        let io_timeout = self.io_timeout();
+        let core = self.context.core.clone();
         let first = tokio::select! {
             first = timeout(io_timeout, self.first_message()) => {
                 first.map_err(|_| CloseReason::HandshakeTimeout)??
@@ -116,12 +132,16 @@ impl Connection {
         };
         let connect = match first {
             FirstMessage::Command(command) => return Err(self.run_command(command).await),
-            FirstMessage::Connect(frame) => frame,
+            FirstMessage::Connect(frame) => match self.limit {
+                Some(limit) => return Err(CloseReason::Refused(limit)),
+                None => frame,
+            },
         };
         let request = ConnectRequest::decode(&mut Reader::new(connect))?;
-        let (outbox, mut receiver) = outbox::channel(self.config.max_outbox, &self.queued_total);
+        let (outbox, mut receiver) =
+            outbox::channel(self.context.config.max_outbox, &self.context.queued_total);
         let connect = Inbound::Connect { connection: self.id, peer: self.peer, request, outbox };
-        self.core.send(connect).await.map_err(|_| CloseReason::ServerClosed)?;
+        self.context.core.send(connect).await.map_err(|_| CloseReason::ServerClosed)?;
         let mut output = Vec::new();
         loop {
             self.forward_requests(&mut output, &mut receiver).await?;
@@ -131,6 +151,12 @@ impl Connection {
                 read = read(&mut self.reader, &mut self.input) => read?,
             }
         }
+    }
+
+    /// Time limit for the handshake and for each write. The few slots for four-letter words must become free soon.
+    fn io_timeout(&self) -> Duration {
+        let io_timeout = self.context.config.io_timeout;
+        if self.limit.is_some() { io_timeout.min(WORD_TIMEOUT) } else { io_timeout }
     }
 
     /// Closes the socket after everything was sent. A peer that requested the close hangs up first if it has the time; some
@@ -153,7 +179,7 @@ impl Connection {
             {
                 return Ok(FirstMessage::Command(command));
             }
-            let limit = self.config.max_frame.min(MAX_HANDSHAKE);
+            let limit = self.context.config.max_frame.min(MAX_HANDSHAKE);
             if let Some(frame) = frame::split(&mut self.input, limit)? {
                 return Ok(FirstMessage::Connect(frame));
             }
@@ -163,11 +189,11 @@ impl Connection {
 
     async fn run_command(&mut self, command: four_letter::Command) -> CloseReason {
         let (reply, response) = oneshot::channel();
-        if self.core.send(Inbound::Command { command, reply }).await.is_err() {
+        if self.context.core.send(Inbound::Command { command, reply }).await.is_err() {
             return CloseReason::ServerClosed;
         }
         let text = response.await.unwrap_or_default();
-        match timeout(self.config.io_timeout, self.writer.write_all(text.as_bytes())).await {
+        match timeout(self.io_timeout(), self.writer.write_all(text.as_bytes())).await {
             Ok(Ok(())) => {
                 let _ = self.writer.shutdown().await;
                 CloseReason::ServerClosed
@@ -185,7 +211,7 @@ impl Connection {
     ) -> Result<(), CloseReason> {
         let mut requests = Vec::new();
         let mut bytes = 0;
-        while let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
+        while let Some(frame) = frame::split(&mut self.input, self.context.config.max_frame)? {
             bytes += frame.len() + REQUEST_OVERHEAD;
             let mut reader = Reader::new(frame);
             let header = RequestHeader::decode(&mut reader)?;
@@ -212,7 +238,7 @@ impl Connection {
         permit: Option<RequestPermit>,
     ) -> Result<(), CloseReason> {
         let inbound = Inbound::Requests { connection: self.id, requests, arrived, permit };
-        self.core.send(inbound).await.map_err(|_| CloseReason::ServerClosed)
+        self.context.core.send(inbound).await.map_err(|_| CloseReason::ServerClosed)
     }
 
     /// Waits until the budget has room, and sends output meanwhile: earlier requests of this connection may be waiting until
@@ -225,7 +251,7 @@ impl Connection {
         receiver: &mut OutboxReceiver,
     ) -> Result<RequestPermit, CloseReason> {
         let mut permit = pin!(self.budget.acquire(bytes));
-        let mut look = interval(self.config.min_session_timeout / 3);
+        let mut look = interval(self.context.config.min_session_timeout / 3);
         let mut known = 0;
         loop {
             tokio::select! {
@@ -282,14 +308,14 @@ impl Connection {
         output.clear();
         tokio::select! {
             biased;
-            written = timeout(self.config.io_timeout, self.writer.write_all(&bytes)) => {
+            written = timeout(self.io_timeout(), self.writer.write_all(&bytes)) => {
                 written.map_err(|_| CloseReason::WriteTimeout)??;
             }
             () = receiver.wait_aborted() => return Err(CloseReason::Aborted),
         }
         if receiver.mark_sent(bytes.len()) {
             let drained = Inbound::OutboxDrained { connection: self.id };
-            self.core.send(drained).await.map_err(|_| CloseReason::ServerClosed)?;
+            self.context.core.send(drained).await.map_err(|_| CloseReason::ServerClosed)?;
         }
         Ok(())
     }
@@ -328,9 +354,10 @@ mod tests {
         let queued_total = QueuedTotal::default();
         let (_outbox, mut receiver) = outbox::channel(config.max_outbox, &queued_total);
         let config = Arc::new(config);
-        let (id, input) = (1, BytesMut::new());
-        let mut connection =
-            Connection { id, peer, reader, writer, input, core, budget, queued_total, config };
+        let warnings = ClientWarnings::default();
+        let context = ConnectionContext { core, queued_total, config, warnings };
+        let (id, limit, input) = (1, None, BytesMut::new());
+        let mut connection = Connection { id, peer, limit, reader, writer, input, budget, context };
 
         let mut output = Vec::new();
         let waits = connection.wait_for_room(1, &mut output, &mut receiver);

@@ -256,7 +256,8 @@ impl ServerStatus<'_> {
             self.config.data.as_ref().map_or("(memory)".into(), |dir| dir.display().to_string());
         format!(
             "clientPort={}\nclientPortAddress={}\ndataDir={data}\nfsync={}\nminSessionTimeout={}\n\
-             maxSessionTimeout={}\nmaxConnections={}\nmaxClientCnxns={}\nmaxSessions={}\njute.maxbuffer={}\nserverId=0\n",
+             maxSessionTimeout={}\nmaxConnections={}\nmaxClientCnxns={}\nmaxSessions={}\n\
+             maxSessionsPerAddress={}\nmaxWatchBytes={}\njute.maxbuffer={}\nserverId=0\n",
             self.listen.port(),
             self.listen.ip(),
             self.config.fsync,
@@ -265,6 +266,8 @@ impl ServerStatus<'_> {
             self.config.max_connections,
             self.config.max_connections_per_address,
             self.config.max_sessions,
+            self.config.max_sessions_per_address,
+            self.config.max_watch_bytes,
             self.config.max_frame,
         )
     }

@@ -25,7 +25,7 @@
 //! (1 MiB and one message more), batches that wait for the disk (8 MiB), one commit (4 MiB), and the output of each connection
 //! ([`Config::max_outbox`]). A connection that waits for the budget is not read.
 //!
-//! *Protection.* The server closes a connection, and logs why, if it sends a frame over the limit or invalid data, does not
+//! *Protection.* The server closes a connection, and logs why (repetitions are counted), if it sends a frame over the limit or invalid data, does not
 //! complete the handshake, does not read its replies, or exceeds the number of connections or sessions, in all or of its
 //! address. The server itself continues. Requests of one connection are processed for a few milliseconds, then other
 //! connections have their turn. Access lists, ids of a connection, the memory of watches and the size of a `multiRead` are
@@ -33,8 +33,10 @@
 //! unless they are configured.
 
 mod addresses;
+mod admission;
 mod auth;
 mod budget;
+mod client_warnings;
 mod clock;
 mod config;
 mod connection;

@@ -6,15 +6,17 @@ use tokio::{
     net::{TcpListener, TcpSocket},
     sync::{mpsc, watch},
     task::JoinSet,
+    time::{MissedTickBehavior, interval_at},
 };
 
 use super::{
-    addresses::AddressLimit,
+    admission::Admission,
     budget::RequestBudget,
+    client_warnings::{ClientWarnings, REPORT_INTERVAL},
     clock,
     config::Config,
-    connection,
-    core::{Core, Inbound},
+    connection::{self, ConnectionContext},
+    core::Core,
     handle::{Server, ServerError},
     journal::Journal,
     outbox::QueuedTotal,
@@ -66,12 +68,18 @@ fn run(
     let config = Arc::new(config);
     let (stop, stopped) = watch::channel(false);
     let (core, inbox) = mpsc::channel(CORE_QUEUE);
+    let warnings = ClientWarnings::default();
     let mut tasks = JoinSet::new();
     tasks.spawn(
-        Core::new(Arc::clone(&config), address, tree, journal, since_snapshot)
+        Core::new(Arc::clone(&config), address, tree, journal, since_snapshot, warnings.clone())
             .run(inbox, stopped.clone()),
     );
-    tasks.spawn(accept(listener, core, config, stopped));
+    let queued_total = QueuedTotal::default();
+    tasks.spawn(accept(
+        listener,
+        ConnectionContext { core, queued_total, config, warnings },
+        stopped,
+    ));
     (stop, tasks)
 }
 
@@ -103,14 +111,15 @@ fn recover(dir: &Path, options: store::Options) -> Result<(Tree, Store), ServerE
 
 async fn accept(
     listener: TcpListener,
-    core: mpsc::Sender<Inbound>,
-    config: Arc<Config>,
+    context: ConnectionContext,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), store::Error> {
+    let ConnectionContext { core, config, warnings, .. } = context.clone();
     let mut connections = JoinSet::new();
     let budget = RequestBudget::new();
-    let queued_total = QueuedTotal::default();
-    let addresses = AddressLimit::new(config.max_connections_per_address);
+    let admission = Admission::new(&config);
+    let mut reports = interval_at(clock::now() + REPORT_INTERVAL, REPORT_INTERVAL);
+    reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut next = 0;
     loop {
         let accepted = tokio::select! {
@@ -118,31 +127,25 @@ async fn accept(
             _ = stop.wait_for(|stop| *stop) => break,
             () = core.closed() => break,
             _ = connections.join_next(), if !connections.is_empty() => continue,
+            _ = reports.tick() => {
+                warnings.report();
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((_, peer)) if connections.len() >= config.max_connections => {
-                tracing::warn!(%peer, max_connections = config.max_connections, "connection refused: too many connections");
-            }
             Ok((socket, peer)) => {
-                let Some(slot) = addresses.try_take(peer.ip()) else {
-                    tracing::warn!(
-                        %peer,
-                        max_connections_per_address = config.max_connections_per_address,
-                        "connection refused: too many connections of this address"
-                    );
-                    continue;
+                let (slot, limit) = match admission.admit(peer.ip()) {
+                    Ok(admitted) => admitted,
+                    Err(limit) => {
+                        limit.warn(peer, &config, &warnings);
+                        continue;
+                    }
                 };
                 next += 1;
-                let connection = connection::serve(
-                    next,
-                    socket,
-                    peer,
-                    core.clone(),
-                    budget.for_another_connection(),
-                    queued_total.clone(),
-                    Arc::clone(&config),
-                );
+                let budget = budget.for_another_connection();
+                let connection =
+                    connection::serve(next, socket, peer, limit, budget, context.clone());
                 connections.spawn(async move {
                     connection.await;
                     drop(slot);
@@ -155,12 +158,13 @@ async fn accept(
             }
         }
     }
-    drop(core);
+    drop((core, context));
     // The core has dropped all outboxes, so each connection ends once its last replies are sent.
     let finish = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(config.io_timeout, finish).await.is_err() {
         tracing::warn!("connections still open at shutdown were dropped");
     }
+    warnings.report();
     Ok(())
 }
 

@@ -126,14 +126,18 @@ mod tests {
     #[test]
     fn data_is_created_private() {
         let parent = tempfile::tempdir().unwrap();
-        let dir = parent.path().join("registry/data");
+        set_mode(parent.path(), 0o755);
+        let dir = parent.path().join("registry/of/tests/data");
 
         write(&dir);
 
         let found = modes(&dir);
         assert_eq!(found.len(), 4, "a lock, two logs and a snapshot: {found:?}");
         assert!(found.iter().all(|(_, mode)| *mode == FILE_MODE), "{found:?}");
-        assert_eq!((mode(&dir), mode(dir.parent().unwrap())), (DIR_MODE, DIR_MODE));
+        for created in ["registry", "registry/of", "registry/of/tests", "registry/of/tests/data"] {
+            assert_eq!(mode(&parent.path().join(created)), DIR_MODE, "{created}");
+        }
+        assert_eq!(mode(parent.path()), 0o755, "a folder that existed is left alone");
     }
 
     #[test]

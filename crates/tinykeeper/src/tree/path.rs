@@ -37,9 +37,14 @@ pub fn child(parent: &str, name: &str) -> String {
     if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
 }
 
-/// The path itself, then each ancestor up to the root.
-pub fn ancestry(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path), |path| parent(path))
+/// The ancestor whose path has this length; `None` if there is none.
+pub fn ancestor_of_length(path: &str, length: usize) -> Option<&str> {
+    let is_ancestor = match length {
+        0 => false,
+        1 => path.len() > 1,
+        _ => path.as_bytes().get(length) == Some(&b'/'),
+    };
+    path.get(..length).filter(|_| is_ancestor)
 }
 
 #[cfg(test)]
@@ -70,8 +75,16 @@ mod tests {
     }
 
     #[test]
-    fn ancestry_ends_at_the_root() {
-        assert_eq!(ancestry("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
+    fn path_has_at_most_one_ancestor_of_each_length() {
+        let ancestors = (0..9).map(|length| ancestor_of_length("/名/b/c", length));
+        let expected = [None, Some("/"), None, None, Some("/名"), None, Some("/名/b"), None, None];
+        assert_eq!(ancestors.collect::<Vec<_>>(), expected);
+        assert_eq!(ancestor_of_length("/", 1), None);
+    }
+
+    #[test]
+    fn path_has_a_parent_and_a_name() {
+        assert_eq!((parent("/a/b"), parent("/a")), (Some("/a"), Some("/")));
         assert_eq!(parent("/"), None);
         assert_eq!(
             (name("/a/b"), child("/", "a"), child("/a", "b")),

@@ -5,7 +5,7 @@
 //! event once, however many of its watches match. Unlike in servers before 3.9, a one-shot and a persistent watch on the same
 //! path do not replace each other.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
 
 use super::path;
 use crate::wire::{AddWatchMode, EventKind, WatcherType};
@@ -72,8 +72,9 @@ pub(super) struct Watches {
     bytes: usize,
     /// Number of entries in both tables.
     total: usize,
-    /// Number of recursive watches; while it is zero, triggering skips the ancestors.
-    recursive: usize,
+    /// Number of recursive watches by the length of their path. Triggering looks only for ancestors of these lengths: looking for
+    /// every ancestor of a deep path would take time proportional to the square of its length.
+    recursive: BTreeMap<usize, usize>,
 }
 
 impl Watches {
@@ -110,7 +111,9 @@ impl Watches {
         let flag = modes.flag(mode);
         if !*flag {
             *flag = true;
-            self.recursive += usize::from(mode == Mode::Recursive);
+            if mode == Mode::Recursive {
+                *self.recursive.entry(path.len()).or_default() += 1;
+            }
         }
         let own = self.paths.entry(watcher).or_default();
         if !own.paths.contains(path) {
@@ -144,7 +147,9 @@ impl Watches {
             if *flag {
                 *flag = false;
                 found = true;
-                self.recursive -= usize::from(*mode == Mode::Recursive);
+                if *mode == Mode::Recursive {
+                    forget_length(&mut self.recursive, path.len());
+                }
             }
         }
         self.prune(path, watcher);
@@ -160,7 +165,9 @@ impl Watches {
                 if let Some(watchers) = entries.get_mut(&path) {
                     if let Some(modes) = watchers.remove(&watcher) {
                         self.total -= 1;
-                        self.recursive -= usize::from(modes.recursive);
+                        if modes.recursive {
+                            forget_length(&mut self.recursive, path.len());
+                        }
                     }
                     if watchers.is_empty() {
                         entries.remove(&path);
@@ -191,8 +198,9 @@ impl Watches {
                 }
             }
         }
-        if table == Table::Data && self.recursive > 0 && kind != EventKind::NodeChildrenChanged {
-            for ancestor in path::ancestry(at).skip(1) {
+        if table == Table::Data && kind != EventKind::NodeChildrenChanged {
+            let lengths = self.recursive.range(..at.len()).map(|(length, _)| *length);
+            for ancestor in lengths.filter_map(|length| path::ancestor_of_length(at, length)) {
                 if let Some(watchers) = entries.get(ancestor) {
                     notified.extend(
                         watchers.iter().filter(|(_, modes)| modes.recursive).map(|(id, _)| *id),
@@ -260,6 +268,15 @@ impl Watches {
 /// Approximate memory of a watch on this path.
 pub fn watch_bytes(path: &str) -> usize {
     path.len() + WATCH_OVERHEAD
+}
+
+fn forget_length(lengths: &mut BTreeMap<usize, usize>, length: usize) {
+    if let Entry::Occupied(mut count) = lengths.entry(length) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
 }
 
 fn table_mut<'a>(

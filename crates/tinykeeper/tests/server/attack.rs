@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tinykeeper::{
+    server::Config,
     tree::{MAX_ACL_ENTRIES, MAX_ID_BYTES},
     wire::{
         Acl, AddWatchMode, AuthId, Code, Op, Perms, ReadOp, Request, Response, SetWatches, frame,
@@ -12,7 +13,7 @@ use tinykeeper::{
 use super::{
     log::Log,
     raw::{RawClient, create, create_for, exists, get, new_session_request, set},
-    serve, within_timeout,
+    send_word, serve, within_timeout,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -118,6 +119,97 @@ async fn address_over_its_connections_is_refused_until_one_ends() {
 }
 
 #[tokio::test]
+async fn four_letter_word_is_answered_while_clients_have_all_connections() {
+    let limits: [fn(&mut Config); 2] =
+        [|config| config.max_connections_per_address = 2, |config| config.max_connections = 2];
+    for limit in limits {
+        let server = serve(limit).await;
+        let _clients = [
+            RawClient::connect(server.address()).await,
+            RawClient::connect(server.address()).await,
+        ];
+
+        for _ in 0..20 {
+            let mut refused = RawClient::open(server.address()).await;
+            assert_eq!(refused.handshake(&new_session_request(SECOND)).await, None);
+            assert_eq!(send_word(server.address(), "ruok").await, "imok");
+            assert_eq!(send_word(server.address(), "isro").await, "rw");
+        }
+        let stat = send_word(server.address(), "stat").await;
+        assert!(stat.contains("not executed"), "{stat}");
+    }
+}
+
+#[tokio::test]
+async fn silent_connections_do_not_keep_the_slots_of_four_letter_words() {
+    let server = serve(|config| {
+        config.max_connections_per_address = 1;
+        config.io_timeout = 1000 * SECOND;
+    })
+    .await;
+    let mut client = RawClient::connect(server.address()).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(RawClient::open(server.address()).await);
+    }
+
+    for connection in &mut silent {
+        connection.wait_closed().await;
+    }
+
+    assert_eq!(send_word(server.address(), "ruok").await, "imok");
+    client.call(&get("/zookeeper")).await.expect("the client has its connection");
+}
+
+#[tokio::test]
+async fn client_refused_again_and_again_is_logged_once_and_counted() {
+    let log = Log::capture();
+    let server = serve(|config| {
+        config.max_connections_per_address = 3;
+        config.max_sessions_per_address = 2;
+        config.max_watch_bytes = 8 * 100;
+    })
+    .await;
+    let mut first = RawClient::connect(server.address()).await;
+    let _second = RawClient::connect(server.address()).await;
+    for _ in 0..10 {
+        let mut refused = RawClient::open(server.address()).await;
+        assert_eq!(refused.handshake(&new_session_request(SECOND)).await, None);
+    }
+    for _ in 0..20 {
+        let watch = Request::Exists { path: format!("/{}", "x".repeat(1000)), watch: true };
+        assert_eq!(first.call(&watch).await, Err(Code::QUOTA_EXCEEDED));
+    }
+    for _ in 0..30 {
+        let mut stranger = RawClient::open(server.address()).await;
+        stranger.send_bytes(b"nonsense").await;
+        stranger.wait_closed().await;
+    }
+    let _third = RawClient::open(server.address()).await;
+    for _ in 0..40 {
+        let mut refused = RawClient::open(server.address()).await;
+        assert_eq!(refused.handshake(&new_session_request(SECOND)).await, None);
+    }
+
+    within_timeout(server.shutdown()).await.unwrap();
+
+    for (line, reason, count) in [
+        ("refused: too many sessions of this address", "too many sessions of this address", 9),
+        ("request refused: too many watches", "too many watches", 19),
+        ("connection closed", "frame outside the limit", 29),
+        (
+            "refused: too many connections of this address",
+            "too many connections of this address",
+            39,
+        ),
+    ] {
+        assert_eq!(log.count_lines(&["WARN", line, "peer=127.0.0.1:"]), 1, "{line}");
+        let count = format!("count={count}");
+        assert_eq!(log.count_lines(&["WARN", "repeated", reason, &count]), 1, "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn address_over_its_sessions_is_refused_until_one_ends() {
     let log = Log::capture();
     let server = serve(|config| config.max_sessions_per_address = 2).await;
@@ -191,12 +283,12 @@ mod alone {
     use std::time::Instant;
 
     use bytes::BytesMut;
-    use tinykeeper::wire::CreateMode;
+    use tinykeeper::wire::{CreateMode, MultiResult};
 
     use super::*;
     use crate::{
         process::Process,
-        raw::{create_op, encode},
+        raw::{create_op, encode, set_op},
     };
 
     #[tokio::test]
@@ -223,6 +315,34 @@ mod alone {
         }
 
         assert!(slowest < SECOND, "{slowest:?}");
+    }
+
+    #[tokio::test]
+    async fn write_to_a_deep_node_does_not_look_for_watches_at_every_level() {
+        const DEPTH: usize = 1000;
+        let process = Process::start(&[]).await;
+        let mut client = RawClient::connect(process.address).await;
+        let watch = Request::AddWatch { path: "/".into(), mode: AddWatchMode::PersistentRecursive };
+        let mut watcher = RawClient::connect(process.address).await;
+        watcher.call(&watch).await.unwrap();
+        let path = |depth| "/x".repeat(depth);
+        let create = |depth| create_op(&path(depth), CreateMode::Persistent);
+        for first in (1..=DEPTH).step_by(200) {
+            let ops = (first..first + 200).map(create).collect();
+            client.call(&Request::Multi(ops)).await.unwrap();
+        }
+
+        let started = Instant::now();
+        let writes = vec![set_op(&path(DEPTH), "", -1); 480];
+        let results = client.call(&Request::Multi(writes)).await;
+        let took = started.elapsed();
+
+        assert!(
+            matches!(results, Ok(Response::Multi(all)) if !matches!(all[0], MultiResult::Error(_)))
+        );
+        // Looking at every level takes many seconds in a debug build.
+        assert!(took < 2 * SECOND, "{took:?}");
+        assert_eq!(watcher.event().await.path, "/x", "the watch still sees everything");
     }
 
     #[tokio::test]

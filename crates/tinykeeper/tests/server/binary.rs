@@ -1,12 +1,12 @@
 //! The binary `tinykeeper`: one line when it is ready, one line when it cannot start, and a clean exit.
 
-use std::net::TcpListener;
+use std::{net::TcpListener, time::Duration};
 
 use tempfile::TempDir;
 
 use super::{
     process::{Process, run_refused},
-    raw::{RawClient, create, exists},
+    raw::{RawClient, create, exists, new_session_request},
 };
 
 #[tokio::test]
@@ -122,4 +122,53 @@ async fn four_letter_words_are_chosen_on_the_command_line() {
     let (status, _, stderr) = run_refused(&["--four-letter-words", "srvr,help"]).await;
     assert_eq!(status.code(), Some(2));
     assert!(stderr.contains("\"help\" is not a four-letter word"), "{stderr}");
+}
+
+#[tokio::test]
+async fn limits_are_set_on_the_command_line() {
+    let limits = [
+        ("--max-connections", "50", "maxConnections"),
+        ("--max-connections-per-address", "20", "maxClientCnxns"),
+        ("--max-sessions", "30", "maxSessions"),
+        ("--max-sessions-per-address", "2", "maxSessionsPerAddress"),
+        ("--max-watch-bytes", "1000000", "maxWatchBytes"),
+        ("--max-frame", "5000", "jute.maxbuffer"),
+    ];
+    let flags = limits.iter().flat_map(|(flag, value, _)| [*flag, *value]);
+    let options: Vec<&str> = ["--four-letter-words", "conf"].into_iter().chain(flags).collect();
+    let process = Process::start(&options).await;
+
+    let mut operator = RawClient::open(process.address).await;
+    operator.send_bytes(b"conf").await;
+    let conf = operator.text().await;
+
+    for (_, value, name) in limits {
+        assert!(conf.contains(&format!("{name}={value}\n")), "{name}: {conf}");
+    }
+    let _sessions =
+        [RawClient::connect(process.address).await, RawClient::connect(process.address).await];
+    let mut third = RawClient::open(process.address).await;
+    let request = new_session_request(Duration::from_secs(1));
+    assert_eq!(third.handshake(&request).await, None, "a third session of this address");
+}
+
+#[tokio::test]
+async fn limit_out_of_bounds_is_refused_by_name() {
+    for (flag, value) in [
+        ("--max-connections", "0"),
+        ("--max-connections-per-address", "0"),
+        ("--max-sessions", "0"),
+        ("--max-sessions", "-1"),
+        ("--max-sessions-per-address", "0"),
+        ("--max-watch-bytes", "65535"),
+        ("--max-frame", "4095"),
+        ("--max-frame", "2147483648"),
+    ] {
+        let option = format!("{flag}={value}");
+        let (status, stdout, stderr) = run_refused(&[&option]).await;
+
+        assert_eq!((status.code(), &*stdout), (Some(2), ""), "{option}");
+        let expected = format!("invalid value '{value}' for '{flag} <");
+        assert!(stderr.contains(&expected), "{option}: {stderr}");
+    }
 }

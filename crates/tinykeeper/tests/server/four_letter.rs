@@ -1,6 +1,6 @@
 //! ZooKeeper's four-letter commands.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use tinykeeper::{
     server::{Config, FourLetterWords, Server},
@@ -10,7 +10,7 @@ use tinykeeper::{
 use super::{
     log::Log,
     raw::{RawClient, create_as, set},
-    serve,
+    send_word, serve,
 };
 
 /// A server that executes every word.
@@ -20,12 +20,6 @@ async fn serve_all(adjust: impl FnOnce(&mut Config)) -> Server {
         adjust(config);
     })
     .await
-}
-
-async fn send(address: SocketAddr, word: &str) -> String {
-    let mut client = RawClient::open(address).await;
-    client.send_bytes(word.as_bytes()).await;
-    client.text().await
 }
 
 /// The value in a line `name<separator>value`.
@@ -40,9 +34,9 @@ fn value<'a>(text: &'a str, name: &str, separator: &str) -> &'a str {
 async fn ruok_and_isro_report_a_healthy_writable_server() {
     let server = serve(|_| {}).await;
 
-    assert_eq!(send(server.address(), "ruok").await, "imok");
-    assert_eq!(send(server.address(), "ruok\n").await, "imok", "as `echo ruok | nc` sends it");
-    assert_eq!(send(server.address(), "isro").await, "rw");
+    assert_eq!(send_word(server.address(), "ruok").await, "imok");
+    assert_eq!(send_word(server.address(), "ruok\n").await, "imok", "as `echo ruok | nc` sends it");
+    assert_eq!(send_word(server.address(), "isro").await, "rw");
 }
 
 #[tokio::test]
@@ -51,8 +45,8 @@ async fn srvr_and_stat_show_statistics_and_clients() {
     let mut client = RawClient::connect(server.address()).await;
     let zxid = client.request(&create_as("/a", CreateMode::Persistent)).await.zxid;
 
-    let srvr = send(server.address(), "srvr").await;
-    let stat = send(server.address(), "stat").await;
+    let srvr = send_word(server.address(), "srvr").await;
+    let stat = send_word(server.address(), "stat").await;
 
     for text in [&srvr, &stat] {
         assert!(text.starts_with("Zookeeper version: 3."), "{text}");
@@ -77,7 +71,7 @@ async fn mntr_shows_counters() {
     client.call(&set("/mine", vec![b'x'; 1000])).await.unwrap();
     client.call(&Request::GetData { path: "/mine".into(), watch: true }).await.unwrap();
 
-    let text = send(server.address(), "mntr").await;
+    let text = send_word(server.address(), "mntr").await;
 
     for (name, expected) in [
         ("zk_server_state", "standalone"),
@@ -107,7 +101,7 @@ async fn conf_shows_the_configuration() {
     })
     .await;
 
-    let text = send(server.address(), "conf").await;
+    let text = send_word(server.address(), "conf").await;
 
     for (name, expected) in [
         ("clientPort", server.address().port().to_string()),
@@ -117,6 +111,7 @@ async fn conf_shows_the_configuration() {
         ("maxSessionTimeout", "45678".into()),
         ("jute.maxbuffer", "9999".into()),
         ("maxConnections", "77".into()),
+        ("maxWatchBytes", "536870912".into()),
     ] {
         assert_eq!(value(&text, name, "="), expected, "{name}");
     }
@@ -133,9 +128,9 @@ async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
         client.call(&Request::GetChildren { path: "/".into(), watch: true }).await.unwrap();
     }
 
-    let cons = send(server.address(), "cons").await;
-    let dump = send(server.address(), "dump").await;
-    let wchs = send(server.address(), "wchs").await;
+    let cons = send_word(server.address(), "cons").await;
+    let dump = send_word(server.address(), "dump").await;
+    let wchs = send_word(server.address(), "wchs").await;
 
     for (client, received) in [(&one, 4), (&other, 3)] {
         let session = format!("sid={:#x}", client.session);
@@ -154,7 +149,7 @@ async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
 async fn envi_describes_the_machine() {
     let server = serve_all(|_| {}).await;
 
-    let text = send(server.address(), "envi").await;
+    let text = send_word(server.address(), "envi").await;
 
     assert!(text.starts_with("Environment:\nzookeeper.version=3."), "{text}");
     assert_eq!(value(&text, "os.name", "="), std::env::consts::OS);
@@ -169,10 +164,10 @@ async fn words_that_tell_sessions_addresses_or_folders_are_not_executed() {
 
     for word in ["stat", "cons", "dump", "conf", "envi", "wchs"] {
         let refusal = format!("{word} is not executed because it is not in the whitelist.\n");
-        assert_eq!(send(server.address(), word).await, refusal);
+        assert_eq!(send_word(server.address(), word).await, refusal);
     }
     for word in ["ruok", "srvr", "mntr", "isro"] {
-        let text = send(server.address(), word).await;
+        let text = send_word(server.address(), word).await;
         let session = format!("{:x}", client.session);
         for secret in [&session, "127.0.0.1", "/mine", folder.path().to_str().unwrap()] {
             assert!(!text.contains(secret), "{word}: {text}");
@@ -187,10 +182,10 @@ async fn unknown_four_letters_are_an_oversized_frame_length() {
     let server = serve(|_| {}).await;
 
     for word in ["kill", "RUOK", "help", "xyzw"] {
-        assert_eq!(send(server.address(), word).await, "", "{word}");
+        assert_eq!(send_word(server.address(), word).await, "", "{word}");
     }
 
-    let length = i32::from_be_bytes(*b"xyzw");
+    let length = i32::from_be_bytes(*b"kill");
     log.wait_for_line(&["connection closed", &format!("a frame of {length} bytes")]).await;
-    assert_eq!(send(server.address(), "ruok").await, "imok");
+    assert_eq!(send_word(server.address(), "ruok").await, "imok");
 }

@@ -32,6 +32,12 @@ impl Log {
             .await
             .expect("the log is captured");
     }
+
+    /// How many lines so far contain all `parts`.
+    pub(crate) fn count_lines(&self, parts: &[&str]) -> usize {
+        let text = self.text.borrow();
+        text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
 }
 
 struct Sink(watch::Sender<String>);

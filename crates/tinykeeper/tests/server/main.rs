@@ -6,12 +6,12 @@ mod access;
 mod attack;
 mod binary;
 mod decoding;
-
 mod durability;
 mod four_letter;
 mod full_disk;
 mod kazoo;
 mod log;
+mod malformed;
 mod operations;
 mod ordering;
 mod process;
@@ -21,10 +21,12 @@ mod roundtrip;
 mod sessions;
 mod watches;
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tinykeeper::server::{Config, Server};
 use tokio::time::timeout;
+
+use self::raw::RawClient;
 
 /// Time limit for each wait; a longer one is a failure.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,4 +40,11 @@ async fn serve(adjust: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::in_memory();
     adjust(&mut config);
     Server::start(config).await.expect("the server starts")
+}
+
+/// Sends a four-letter word and returns the reply.
+async fn send_word(address: SocketAddr, word: &str) -> String {
+    let mut client = RawClient::open(address).await;
+    client.send_bytes(word.as_bytes()).await;
+    client.text().await
 }

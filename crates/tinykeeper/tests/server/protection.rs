@@ -181,9 +181,13 @@ async fn incomplete_request_before_a_disconnect_has_no_effect() {
 async fn client_with_unread_notifications_is_aborted_while_others_are_served() {
     let log = Log::capture();
     let server = serve(|config| config.max_outbox = 1 << 20).await;
-    let mut lazy = RawClient::connect(server.address()).await;
     let watch = Request::AddWatch { path: "/".into(), mode: AddWatchMode::PersistentRecursive };
-    lazy.call(&watch).await.unwrap();
+    let mut lazy = Vec::new();
+    for _ in 0..3 {
+        let mut client = RawClient::connect(server.address()).await;
+        client.call(&watch).await.unwrap();
+        lazy.push(client);
+    }
     let mut busy = RawClient::connect(server.address()).await;
     let path = format!("/{}", "x".repeat(100_000));
 
@@ -193,11 +197,14 @@ async fn client_with_unread_notifications_is_aborted_while_others_are_served() {
         busy.call(&delete(&path)).await.expect("a reply");
     }
 
-    log.wait_for_line(&["WARN", "connection aborted: too many unread bytes", "peer=127.0.0.1:"])
-        .await;
+    let line = ["WARN", "connection aborted: too many unread bytes", "peer=127.0.0.1:"];
+    log.wait_for_line(&line).await;
     log.wait_for_line(&["connection closed", "aborted: too many unread bytes"]).await;
-    lazy.wait_closed().await;
+    for client in &mut lazy {
+        client.wait_closed().await;
+    }
     check_serves(&server).await;
+    assert_eq!(log.count_lines(&line), 1, "further ones are counted");
 }
 
 #[tokio::test]
