@@ -33,7 +33,7 @@ pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
 fn is_console_file(name: &str) -> bool {
     let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
     match stem {
-        "accounts" | "registries" | "histories" => matches!(rest, "json" | "new"),
+        "accounts" | "familiar" | "registries" | "histories" => matches!(rest, "json" | "new"),
         "audit" => rest.ends_with("jsonl"),
         "lock" => rest.is_empty(),
         _ => false,

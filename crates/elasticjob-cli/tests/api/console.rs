@@ -51,6 +51,11 @@ impl Console {
         request.send(&self.address)
     }
 
+    /// Waits until lists of a registry are answered: until it is read for the first time, they may be answered with 503.
+    pub(crate) fn wait_until_loaded(&self, registry: &str) {
+        self.admin().wait_until(&format!("/api/v1/r/{registry}/jobs"), |_| true);
+    }
+
     pub(crate) fn admin(&self) -> BrowserSession<'_> {
         self.login("admin", &self.password)
     }

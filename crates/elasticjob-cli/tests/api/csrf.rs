@@ -1,15 +1,13 @@
 //! Cross-site requests: every changing route against everything that a foreign page can make a browser send.
 
 use crate::{
+    access_matrix::is_refused_by_cookie,
     console::{BrowserSession, Console},
     http::{Request, request},
-    routes::{Route, Verdict, documented, judge, legacy},
+    routes::{Route, Verdict, changing_gets, documented, judge, undocumented},
     scene::{Scene, settle},
 };
 
-/// GETs that change something, and whether a cookie suffices for them.
-const CHANGING_GETS: [(&str, bool); 2] =
-    [("GET /api/v1/r/{registry}/doctor", true), ("GET /api/jobs/{job}/trigger", false)];
 /// Routes that need no login: a foreign page could log a browser in as another user.
 const LOGINS: [&str; 2] = ["POST /api/v1/login", "POST /api/login"];
 
@@ -141,21 +139,40 @@ fn all_attacks(route: &Route, address: &str, proofs: &Proofs) -> Vec<Attack> {
     if LOGINS.contains(&&*name) {
         return login_attacks(route, address);
     }
-    match CHANGING_GETS.iter().find(|(get, _)| *get == name) {
-        Some((_, is_allowed_by_cookie)) => {
-            // Browsers omit Sec-Fetch-Site for plain HTTP, and Origin for a GET.
-            let referer = "http://evil.example.com/page";
-            for (proof, secret) in &proofs.headers {
-                let request = route.request().header(proof, secret).header("referer", referer);
-                attacks.push(attack(format!("{proof}, foreign referer"), request));
-            }
-            if !is_allowed_by_cookie {
-                attacks.extend(tokenless_attacks(route, proofs));
-            }
+    if changing_gets().contains(&name) {
+        // Browsers omit Sec-Fetch-Site for plain HTTP, and Origin for a GET.
+        let referer = "http://evil.example.com/page";
+        for (proof, secret) in &proofs.headers {
+            let request = route.request().header(proof, secret).header("referer", referer);
+            attacks.push(attack(format!("{proof}, foreign referer"), request));
         }
-        None => attacks.extend(tokenless_attacks(route, proofs)),
+        attacks.extend(unreferred_attacks(route, proofs));
+        if !is_refused_by_cookie(route) {
+            return attacks;
+        }
     }
+    attacks.extend(tokenless_attacks(route, proofs));
     attacks
+}
+
+/// What a browser sends that has a password stored for the console, from a page that withholds the referrer: nothing tells the site.
+fn unreferred_attacks(route: &Route, proofs: &Proofs) -> Vec<Attack> {
+    let (proof, secret) = &proofs.headers[0];
+    let browser = [
+        ("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"),
+        ("accept-language", "en"),
+        ("upgrade-insecure-requests", "1"),
+        ("cookie", "theme=dark"),
+    ];
+    let attacks = browser.into_iter().map(|(header, value)| {
+        let request = route.request().header(proof, secret).header(header, value);
+        attack(format!("password, no referrer, {header}: {value}"), request)
+    });
+    // A link in a mail or a chat: the user follows it, but another one wrote it.
+    let link = [browser[0], ("sec-fetch-site", "none")];
+    let link = link.iter().fold(route.request(), |it, (name, value)| it.header(name, value));
+    let link = attack("password, link of a mail".to_owned(), link.header(proof, secret));
+    attacks.chain([link]).collect()
 }
 
 /// The same request from the console's own page, and from a program: both are admitted.
@@ -172,9 +189,17 @@ fn controls(route: &Route, address: &str, proofs: &Proofs) -> Vec<Request> {
     // A token may not change accounts: only the password proves the same rights everywhere.
     let (proof, secret) = &proofs.headers[0];
     let mut controls = vec![route.request().header(proof, secret)];
-    let is_refused_by_cookie =
-        CHANGING_GETS.iter().any(|(name, by_cookie)| *name == route.name() && !by_cookie);
-    if !is_refused_by_cookie {
+    if changing_gets().contains(&route.name()) {
+        let curl = route.request().header(proof, secret).header("user-agent", "curl/8.5.0");
+        let own_page = [("user-agent", "Mozilla/5.0"), ("sec-fetch-site", "same-origin")];
+        let own_page =
+            own_page.iter().fold(route.request(), |it, (name, value)| it.header(name, value));
+        let by_token = route.request().header(proofs.headers[1].0, &proofs.headers[1].1);
+        controls.extend([curl.header("accept", "*/*"), own_page.header(proof, secret)]);
+        controls
+            .push(by_token.header("user-agent", "Mozilla/5.0 (Windows NT) WindowsPowerShell/5.1"));
+    }
+    if !is_refused_by_cookie(route) {
         controls.push(by_cookie);
     }
     controls
@@ -185,10 +210,10 @@ async fn every_changing_route_refuses_requests_of_other_sites() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let routes = documented(&console).into_iter().chain(legacy());
-    let is_change = |route: &Route| {
-        !route.is_safe() || CHANGING_GETS.iter().any(|(name, _)| *name == route.name())
-    };
+    console.wait_until_loaded("shop");
+    let routes = documented(&console).into_iter().chain(undocumented());
+    let changing_gets = changing_gets();
+    let is_change = |route: &Route| !route.is_safe() || changing_gets.contains(&route.name());
     let mut routes: Vec<_> = routes.filter(is_change).collect();
     // These end the session, or count wrong passwords.
     routes.sort_by_key(|route| {

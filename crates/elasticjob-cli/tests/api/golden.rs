@@ -353,6 +353,8 @@ fn perform_audited_actions(test: &TestConsole, admin: &BrowserSession<'_>) {
     for path in ["shards/1/disable", "shards/1/enable", "trigger", "cancel", "disable", "enable"] {
         send("POST", &format!("{registry_path}/jobs/settle/{path}"), json!({}));
     }
+    let unknown = "46861c8b-90ef-4172-9305-d3e7862768d2";
+    send("POST", &format!("{registry_path}/jobs/settle/triggers/{unknown}/withdraw"), json!({}));
     for action in ["disable", "enable"] {
         send("POST", &format!("{registry_path}/servers/{ADDRESS}/{action}"), json!({}));
     }

@@ -113,6 +113,35 @@ async fn version_3_clients_log_in_and_get_envelopes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn version_3_client_that_is_refused_early_gets_an_envelope() {
+    let scene = Scene::with("").await;
+    let file =
+        "trustedProxies = ['127.0.0.1']\n[limits]\nconnections = 8\nconnectionsPerAddress = 1\n";
+    let console = Console::with(&[&format!("shop={}", scene.url)], file);
+    let body = json!({ "username": "admin", "password": console.password });
+    let login = console.send(&request("POST", "/api/login").json(&body)).json();
+    let token = login["model"]["accessToken"].as_str().unwrap();
+    let from = |request: Request| request.header("x-forwarded-for", "203.0.113.9");
+    let events = request("GET", "/api/v1/r/shop/events").header("cookie", &console.admin().cookie);
+    let mut stream = from(events).open(&console.address);
+    std::io::Read::read_exact(&mut stream, &mut [0; 12]).unwrap();
+
+    let count = from(request("GET", "/api/jobs/count"));
+    for sent in [
+        count.clone().header("access-token", token),
+        from(request("POST", "/api/login").json(&body)),
+    ] {
+        let response = console.send(&sent);
+        let envelope = response.json();
+        assert_eq!((response.status, &envelope["errorCode"]), (200, &json!(400)), "{response:?}");
+        assert!(envelope["errorMsg"].as_str().unwrap().contains("too many"), "{response:?}");
+    }
+    let bare = console.send(&count);
+    assert_eq!(bare.problem(), (429, "tooManyRequests".to_owned()), "2.x");
+    assert!(bare.header("retry-after").is_some(), "{bare:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn version_2_clients_get_bare_values() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;

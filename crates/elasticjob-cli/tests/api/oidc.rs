@@ -47,6 +47,8 @@ struct ProviderState {
     codes: HashMap<String, (HashMap<String, String>, String)>,
     /// Issuer in the metadata, if not the real one.
     claimed_issuer: Option<String>,
+    /// Requests for a token.
+    redemptions: usize,
 }
 
 fn key() -> EcdsaKeyPair {
@@ -84,6 +86,7 @@ impl Provider {
             key_id: "one".to_owned(),
             codes: HashMap::new(),
             claimed_issuer: None,
+            redemptions: 0,
         }));
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(configuration))
@@ -167,6 +170,7 @@ async fn token(
     body: String,
 ) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
     let sent = pairs(&body);
+    provider_state.lock().unwrap().redemptions += 1;
     let error_response = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
     let expected_credentials = format!("Basic {}", STANDARD.encode("console:s%26cret"));
     if headers.get("authorization").is_none_or(|given| given != expected_credentials.as_str()) {
@@ -194,7 +198,13 @@ struct PendingLogin {
 }
 
 fn begin(console: &Console) -> PendingLogin {
-    let response = console.send(&request("GET", "/api/v1/login/oidc?to=/r/shop/jobs"));
+    begin_with(console, "")
+}
+
+/// The same in a browser that has these cookies.
+fn begin_with(console: &Console, cookies: &str) -> PendingLogin {
+    let begin = request("GET", "/api/v1/login/oidc?to=/r/shop/jobs").header("cookie", cookies);
+    let response = console.send(&begin);
     assert_eq!(response.status, 303, "{response:?}");
     let set = response.header("set-cookie").unwrap();
     assert!(
@@ -216,11 +226,14 @@ fn finish_login(console: &Console, login: &PendingLogin, code: &str) -> Response
     callback(console, &format!("code={code}&state={}&session_state=x", login.state), &login.cookie)
 }
 
-/// The redirect target. No session cookie may be set, and the login is over.
+/// The redirect target. No session cookie may be set.
 fn redirect_without_session(response: &Response) -> &str {
-    let cookies: Vec<_> = response.headers("set-cookie").collect();
-    let deleted = "elasticjob_oidc=; Path=/api/v1/login/oidc; HttpOnly; SameSite=Lax; Max-Age=0";
-    assert_eq!((response.status, &*cookies), (303, &[deleted][..]), "{response:?}");
+    let mut cookies = response.headers("set-cookie");
+    let is_deleted = |cookie: &str| {
+        cookie.starts_with("elasticjob_oidc_")
+            && cookie.ends_with("=; Path=/api/v1/login/oidc; HttpOnly; SameSite=Lax; Max-Age=0")
+    };
+    assert!(response.status == 303 && cookies.all(is_deleted), "{response:?}");
     response.header("location").unwrap()
 }
 
@@ -351,7 +364,7 @@ async fn callback_is_accepted_in_the_browser_that_began_and_its_code_once() {
         redirect_without_session(&callback(&console, "code=x&state=guess", &their_login.cookie)),
         "/?oidc=stale"
     );
-    let forged = callback(&console, "code=x&state=x", "elasticjob_oidc=guess");
+    let forged = callback(&console, "code=x&state=x", "elasticjob_oidc_0=guess");
     assert_eq!(redirect_without_session(&forged), "/?oidc=stale", "not sealed here");
     assert_eq!(
         redirect_without_session(&callback(&console, "code=x&state=x", "")),
@@ -364,7 +377,7 @@ async fn callback_is_accepted_in_the_browser_that_began_and_its_code_once() {
     let response = finish_login(&console, &login, &code);
     let cookies: Vec<_> = response.headers("set-cookie").collect();
     assert!(cookies[0].starts_with("elasticjob_session="), "{cookies:?}");
-    assert!(cookies[1].starts_with("elasticjob_oidc=;"), "the browser deletes the login");
+    assert!(cookies[1].starts_with("elasticjob_oidc_0=;"), "the browser deletes the login");
     assert_eq!(
         redirect_without_session(&finish_login(&console, &login, &code)),
         "/r/shop/jobs?oidc=failed",
@@ -474,6 +487,70 @@ async fn login_survives_thousands_of_anonymous_starts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn logins_of_two_tabs_of_a_browser_both_complete() {
+    let provider = Provider::start().await;
+    let console = Console::with(&[REGISTRY], &provider.file());
+    let sign = |provider_state: &ProviderState, claims: Value| provider_state.sign(&claims);
+    let mut browser: HashMap<String, String> = HashMap::new();
+    let store = |browser: &mut HashMap<String, String>, cookie: &str| {
+        let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
+        browser.insert(name.to_owned(), value.to_owned());
+    };
+    let sent = |browser: &HashMap<String, String>| {
+        let pairs = browser.iter().map(|(name, value)| format!("{name}={value}"));
+        pairs.collect::<Vec<_>>().join("; ")
+    };
+    let mut tabs = Vec::new();
+    for _ in 0..2 {
+        let login = begin_with(&console, &sent(&browser));
+        store(&mut browser, &login.cookie);
+        tabs.push(login);
+    }
+
+    let guess = callback(&console, "code=x&state=guess", &sent(&browser));
+    assert_eq!(redirect_without_session(&guess), "/?oidc=stale");
+    guess.headers("set-cookie").for_each(|cookie| store(&mut browser, cookie));
+    for tab in tabs {
+        let code = provider.grant(&tab.authorization_url, sign);
+        let tab = PendingLogin { cookie: sent(&browser), ..tab };
+        let response = finish_login(&console, &tab, &code);
+        assert_eq!(response.header("location"), Some("/r/shop/jobs"), "{response:?}");
+        response.headers("set-cookie").for_each(|cookie| store(&mut browser, cookie));
+    }
+
+    for _ in 0..20 {
+        let login = begin_with(&console, &sent(&browser));
+        store(&mut browser, &login.cookie);
+    }
+    assert!(sent(&browser).len() < 4_096, "abandoned logins do not pile up: {browser:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessed_codes_reach_neither_the_provider_nor_the_audit_without_limit() {
+    let provider = Provider::start().await;
+    let file = format!("trustedProxies = ['127.0.0.0/8']\n{}", provider.file());
+    let console = Console::with(&[REGISTRY], &file);
+    let login = begin(&console);
+    for _ in 0..100 {
+        let path = format!("/api/v1/login/oidc/callback?code=guess&state={}", login.state);
+        let guess = request("GET", &path).header("cookie", &login.cookie);
+        let response = console.send(&guess.header("x-forwarded-for", "203.0.113.9"));
+        assert!(redirect_without_session(&response).starts_with("/r/shop/jobs?oidc="));
+    }
+
+    let redemptions = provider.state.lock().unwrap().redemptions;
+    assert!((1..=15).contains(&redemptions), "{redemptions} of 100 reached the provider");
+    let audit = console.admin().data("/api/v1/audit?action=login&username=oidc:");
+    assert!(audit["total"].as_u64() <= Some(15), "{audit:#}");
+
+    let login = begin(&console);
+    let code = provider
+        .grant(&login.authorization_url, |provider_state, claims| provider_state.sign(&claims));
+    let response = finish_login(&console, &login, &code);
+    assert_eq!(response.header("location"), Some("/r/shop/jobs"), "others log in: {response:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn login_cookie_of_a_secure_console_has_the_host_prefix() {
     let provider = Provider::start().await;
     let file = format!("behindHttps = true\n{}", provider.file());
@@ -481,7 +558,7 @@ async fn login_cookie_of_a_secure_console_has_the_host_prefix() {
     let response = console.send(&request("GET", "/api/v1/login/oidc?to=/r/shop/jobs"));
 
     let cookie = response.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("__Host-elasticjob_oidc="), "{cookie}");
+    assert!(cookie.starts_with("__Host-elasticjob_oidc_0="), "{cookie}");
     // Without these a browser refuses the prefix.
     assert!(cookie.contains("; Path=/;") && cookie.contains("; Secure"), "{cookie}");
     let authorization_url = response.header("location").unwrap().to_owned();

@@ -158,6 +158,39 @@ async fn clients_behind_a_trusted_proxy_are_limited_one_by_one() {
     }
 }
 
+/// The head of a login, and the beginning of a body that is too large for one.
+fn send_part_of_a_large_body(mut stream: &TcpStream) {
+    let head = "POST /api/v1/login HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n";
+    let _ = stream.write_all(head.as_bytes());
+    let _ = stream.write_all(&vec![b' '; 20_000]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_of_strangers_leave_room_for_authorised_requests() {
+    let console = Console::start(&["shop=zookeeper://127.0.0.1:1/shop"]);
+    let admin = console.admin();
+    let mut stalled = Vec::new();
+    for address in 0..9 {
+        for _ in 0..32 {
+            let stream = connect_from([127, 0, 1, 1 + address], &console.address).await;
+            send_part_of_a_large_body(&stream);
+            stalled.push(stream);
+        }
+    }
+    let login = json!({ "username": "x".repeat(20_000), "password": "guess" });
+    let login = request("POST", "/api/v1/login").json(&login);
+    let deadline = SystemClock.monotonic() + PATIENCE;
+    while send_from([127, 0, 2, 1], &console, &login).await.status != 429 {
+        assert!(SystemClock.monotonic() < deadline, "large bodies of strangers are not limited");
+    }
+
+    let plan = json!({ "jobName": "x", "shardingTotalCount": 1, "instances": ["10.0.0.7@-@1"] });
+    let plan = request("POST", "/api/v1/plan").raw(format!("{plan}{}", " ".repeat(20_000)));
+    let response = admin.send(plan.header("content-type", "application/json"));
+
+    assert_eq!(response.status, 200, "{response:?}");
+}
+
 /// They measure time.
 mod alone {
     use super::*;

@@ -8,10 +8,6 @@ use std::{
     time::Duration,
 };
 
-use argon2::{
-    Argon2,
-    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
-};
 use elasticjob::runtime::Monotonic;
 use jiff::Timestamp;
 use ring::hmac;
@@ -20,7 +16,9 @@ use utoipa::ToSchema;
 
 use super::{
     hash_queue::{HashQueue, HashTurn},
-    hash_secret, random_secret,
+    hash_secret,
+    password_hasher::PasswordHasher,
+    random_secret,
 };
 use crate::{
     files,
@@ -125,13 +123,20 @@ impl Accounts {
                 serde_json::from_slice(&bytes).map_err(|error| read_error(error.into(), path))?
             }
         };
-        let decoy = hash(&random_secret(16)?)?;
+        let mut hasher = PasswordHasher::default();
+        let decoy = hasher.hash(&random_secret(16)?)?;
+        let hash_queue = HashQueue::start(hasher).map_err(|error| {
+            Problem::new(
+                Code::Internal,
+                format!("cannot start the threads that hash passwords: {error}"),
+            )
+        })?;
         let cache_key = hmac::Key::new(hmac::HMAC_SHA256, random_secret(32)?.as_bytes());
         Ok(Self {
             path,
             contents: Mutex::new(contents),
             decoy,
-            hash_queue: HashQueue::default(),
+            hash_queue,
             password_cache: Mutex::default(),
             cache_key,
         })
@@ -142,9 +147,10 @@ impl Accounts {
     }
 
     /// Creates the first account, an admin of everything.
-    pub(crate) fn create_first(&self, name: &str, password: &str) -> Result<(), Problem> {
+    pub(crate) async fn create_first(&self, name: &str, password: &str) -> Result<(), Problem> {
+        let password_hash = self.hash(password.to_owned()).await?;
         let roles = Roles::from([(ALL_REGISTRIES.to_owned(), Role::Admin)]);
-        let account = Account { password_hash: hash(password)?, roles, tokens: Vec::new() };
+        let account = Account { password_hash, roles, tokens: Vec::new() };
         self.lock().accounts.insert(name.to_owned(), account);
         self.save()
     }
@@ -171,7 +177,8 @@ impl Accounts {
         let credential = stored_hash.as_deref().map(StoredCredential::of_password);
         let (hash, password) =
             (stored_hash.unwrap_or_else(|| self.decoy.clone()), password.to_owned());
-        let matches = turn.run(move || matches_hash(&hash, &password)).await.unwrap_or(false);
+        let matches = turn.run(move |hasher| hasher.verify(&hash, &password)).await;
+        let matches = matches.unwrap_or(false);
         credential.filter(|credential| {
             matches && self.password_credential(name).as_ref() == Some(credential)
         })
@@ -276,7 +283,11 @@ impl Accounts {
 
     async fn hash_new(&self, password: String) -> Result<String, Problem> {
         check_password_length(&password)?;
-        let hashed = self.hash_queue.turn().await?.run(move || hash(&password)).await;
+        self.hash(password).await
+    }
+
+    async fn hash(&self, password: String) -> Result<String, Problem> {
+        let hashed = self.hash_queue.turn().await?.run(move |hasher| hasher.hash(&password)).await;
         hashed.ok_or_else(|| Problem::new(Code::Internal, "cannot hash the password"))?
     }
 
@@ -421,17 +432,6 @@ pub(crate) fn may_exist(name: &str, password: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH && password.chars().count() <= *PASSWORD_LENGTH.end()
 }
 
-fn hash(password: &str) -> Result<String, Problem> {
-    let hash = Argon2::default().hash_password(password.as_bytes());
-    hash.map(|hash| hash.to_string())
-        .map_err(|error| Problem::new(Code::Internal, format!("cannot hash the password: {error}")))
-}
-
-fn matches_hash(hash: &str, password: &str) -> bool {
-    PasswordHash::new(hash)
-        .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
-}
-
 fn check_name(name: &str) -> Result<(), Problem> {
     let is_valid = (1..=MAX_NAME_LENGTH).contains(&name.len())
         && name.chars().all(|character| character.is_ascii_alphanumeric() || "._@-".contains(character))
@@ -469,7 +469,7 @@ mod tests {
     #[tokio::test]
     async fn password_that_changes_while_it_is_hashed_is_wrong() {
         let accounts = Accounts::open(None).unwrap();
-        accounts.create_first("ann", "old password").unwrap();
+        accounts.create_first("ann", "old password").await.unwrap();
         let turn = accounts.hash_queue.turn().await.unwrap();
         let mut old = Box::pin(accounts.verify_password(turn, "ann", "old password"));
         assert!((&mut old).now_or_never().is_none(), "its hash is being computed");
@@ -485,7 +485,7 @@ mod tests {
     async fn password_that_changes_once_verified_is_neither_cached_nor_replaced() {
         let (accounts, now) =
             (Accounts::open(None).unwrap(), Monotonic::from_start(Duration::ZERO));
-        accounts.create_first("ann", "old password").unwrap();
+        accounts.create_first("ann", "old password").await.unwrap();
         let turn = accounts.hash_queue.turn().await.unwrap();
         let old = accounts.verify_password(turn, "ann", "old password").await.unwrap();
         accounts.cache_password("ann", "old password", &old, now);

@@ -109,45 +109,86 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
         caller.request_audit.set_author(caller.author());
         Ok(caller)
     };
-    if let Some(secret) = header_text(headers, ACCESS_TOKEN) {
-        let session = app.sessions.find(secret, false, app.clock.monotonic());
-        let session = session.ok_or_else(not_authenticated)?;
-        return caller(session.username, AuthMethod::AccessToken(secret.to_owned()), None);
-    }
-    if let Some(authorization) = header_text(headers, header::AUTHORIZATION.as_str()) {
-        let (scheme, value) = authorization.split_once(' ').unwrap_or((authorization, ""));
-        if scheme.eq_ignore_ascii_case("bearer") && value.trim().starts_with(TOKEN_PREFIX) {
-            let token = app.accounts.find_token(value.trim(), app.clock.now());
-            let (username, name, roles) = token.ok_or_else(not_authenticated)?;
-            let credential = Some(Accounts::token_credential(value.trim()));
-            let caller = caller(username, AuthMethod::Token(name), Some(roles))?;
-            return Ok(Caller { credential, ..caller });
+    let now = app.clock.monotonic();
+    match Credentials::of(headers, app).ok_or_else(not_authenticated)? {
+        Credentials::AccessToken(secret) => {
+            let session = app.sessions.find(secret, false, now).ok_or_else(not_authenticated)?;
+            caller(session.username, AuthMethod::AccessToken(secret.to_owned()), None)
         }
-        if scheme.eq_ignore_ascii_case("basic") {
-            let decoded =
-                STANDARD.decode(value.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            let decoded = decoded.ok_or_else(not_authenticated)?;
-            let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
-            let now = app.clock.monotonic();
-            let cached = app.accounts.cached_password(username, password, now);
+        Credentials::Token(secret) => {
+            let token = app.accounts.find_token(secret, app.clock.now());
+            let (username, name, roles) = token.ok_or_else(not_authenticated)?;
+            let credential = Some(Accounts::token_credential(secret));
+            let caller = caller(username, AuthMethod::Token(name), Some(roles))?;
+            Ok(Caller { credential, ..caller })
+        }
+        Credentials::Password { username, password } => {
+            let cached = app.accounts.cached_password(&username, &password, now);
             let credential = if let Some(credential) = cached {
                 credential
             } else {
-                let credential = app.check_password(username, password, source).await?;
-                app.accounts.cache_password(username, password, &credential, now);
+                let credential = app.check_password(&username, &password, source).await?;
+                app.accounts.cache_password(&username, &password, &credential, now);
                 credential
             };
-            let caller = caller(username.to_owned(), AuthMethod::Basic, None)?;
-            return Ok(Caller { credential: Some(credential), ..caller });
+            let caller = caller(username, AuthMethod::Basic, None)?;
+            Ok(Caller { credential: Some(credential), ..caller })
         }
-        return Err(not_authenticated());
+        Credentials::Cookie(secret) => {
+            let session = app.sessions.find(secret, true, now).ok_or_else(not_authenticated)?;
+            caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles)
+        }
     }
-    if let Some(secret) = cookie(headers, &cookie_name(COOKIE, app)) {
-        let session = app.sessions.find(secret, true, app.clock.monotonic());
-        let session = session.ok_or_else(not_authenticated)?;
-        return caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles);
+}
+
+/// The credentials of a request, as they are sent. If there are several, the first of these counts.
+enum Credentials<'h> {
+    AccessToken(&'h str),
+    Token(&'h str),
+    Password { username: String, password: String },
+    Cookie(&'h str),
+}
+
+impl<'h> Credentials<'h> {
+    fn of(headers: &'h HeaderMap, app: &AppState) -> Option<Self> {
+        if let Some(secret) = header_text(headers, ACCESS_TOKEN) {
+            return Some(Self::AccessToken(secret));
+        }
+        let Some(authorization) = header_text(headers, header::AUTHORIZATION.as_str()) else {
+            return cookie(headers, &cookie_name(COOKIE, app)).map(Self::Cookie);
+        };
+        let (scheme, value) = authorization.split_once(' ').unwrap_or((authorization, ""));
+        let value = value.trim();
+        if scheme.eq_ignore_ascii_case("bearer") && value.starts_with(TOKEN_PREFIX) {
+            return Some(Self::Token(value));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let decoded =
+            STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        let (username, password) = decoded.split_once(':')?;
+        Some(Self::Password { username: username.to_owned(), password: password.to_owned() })
     }
-    Err(not_authenticated())
+}
+
+/// Whether the credentials in the head of a request are valid, as far as that is known without hashing a password.
+pub(crate) fn has_known_credentials(parts: &Parts, app: &AppState) -> bool {
+    let now = app.clock.monotonic();
+    let is_session = |secret: &str, is_cookie: bool| {
+        app.sessions.peek(secret, now).is_some_and(|session| session.is_cookie == is_cookie)
+    };
+    match Credentials::of(&parts.headers, app) {
+        None => false,
+        Some(Credentials::AccessToken(secret)) => is_session(secret, false),
+        Some(Credentials::Cookie(secret)) => is_session(secret, true),
+        Some(Credentials::Token(secret)) => {
+            app.accounts.find_token(secret, app.clock.now()).is_some()
+        }
+        Some(Credentials::Password { username, password }) => {
+            app.accounts.cached_password(&username, &password, now).is_some()
+        }
+    }
 }
 
 /// Rejects changes that a browser sends on behalf of another site, however they are authenticated.
@@ -174,7 +215,8 @@ fn from_another_site() -> Problem {
 }
 
 /// For a GET that changes something: rejects one that a browser sends on behalf of another site. Browsers omit `Sec-Fetch-Site` where the
-/// console is reached by plain HTTP, and `Origin` for a GET, so the referrer counts as well.
+/// console is reached by plain HTTP, and `Origin` for a GET, so the referrer counts as well. A page can withhold that; so if a browser may have
+/// added a stored password by itself, it has to tell that the request comes from here.
 pub(crate) struct OwnSite;
 
 impl<S: Send + Sync> FromRequestParts<S> for OwnSite {
@@ -187,8 +229,38 @@ impl<S: Send + Sync> FromRequestParts<S> for OwnSite {
         {
             return Err(from_another_site());
         }
+        if has_ambient_password(headers) && !is_from_own_site(headers) {
+            return Err(Problem::new(
+                Code::Csrf,
+                "a GET that changes something may come from another site, if a browser sends it with a password",
+            )
+            .with_hint("POST, or send Access-Token or an API token"));
+        }
         Ok(Self)
     }
+}
+
+/// Headers that browsers send, and programs such as curl do not.
+const BROWSER_HEADERS: [header::HeaderName; 3] =
+    [header::ACCEPT_LANGUAGE, header::UPGRADE_INSECURE_REQUESTS, header::COOKIE];
+
+/// Whether a browser may have added a stored password by itself. Pages cannot choose the user agent of the requests that they cause.
+fn has_ambient_password(headers: &HeaderMap) -> bool {
+    let authorization = header_text(headers, header::AUTHORIZATION.as_str()).unwrap_or_default();
+    let scheme = authorization.split(' ').next().unwrap_or_default();
+    let agent = header_text(headers, header::USER_AGENT.as_str()).unwrap_or_default();
+    let is_browser =
+        agent.contains("Mozilla/") || BROWSER_HEADERS.iter().any(|name| headers.contains_key(name));
+    scheme.eq_ignore_ascii_case("basic") && !headers.contains_key(ACCESS_TOKEN) && is_browser
+}
+
+/// Whether a browser tells that a request comes from the console's own pages. `none` does not: the user may have followed a link in a mail.
+fn is_from_own_site(headers: &HeaderMap) -> bool {
+    let from = [header::ORIGIN, header::REFERER];
+    header_text(headers, "sec-fetch-site") == Some("same-origin")
+        || from.iter().any(|name| {
+            header_text(headers, name.as_str()).is_some_and(|from| is_own(from, headers))
+        })
 }
 
 fn check_csrf(
@@ -259,8 +331,10 @@ impl Caller {
     /// token that was leaked could replace itself before it is removed.
     pub(crate) fn require_in_person(&self) -> Result<(), Problem> {
         if matches!(self.via, AuthMethod::Token(_)) {
-            let text = "an API token cannot change accounts, tokens and sessions";
-            return Err(Problem::new(Code::Forbidden, text).with_hint("log in"));
+            let text = "an API token cannot change accounts, tokens and sessions, not even remove itself: what it changed would outlive it";
+            return Err(Problem::new(Code::Forbidden, text).with_hint(
+                "log in, or send name and password (curl -u); an admin can remove any token: DELETE /api/v1/accounts/NAME/tokens/ID",
+            ));
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 //!
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; stored in a file.
 //! * [`sessions`] — logged-in users; kept in memory, so a restart logs everyone out.
-//! * [`password`] — checks a password; [`throttle`] — limits attempts; [`hash_queue`] — limits hashes; [`proxies`] — trusted proxies and the client address.
+//! * [`password`] — checks a password; [`throttle`] — limits attempts, with `lane` and `turns`; [`familiar`] — where users logged in before;
+//!   [`hash_queue`] — limits hashes; [`proxies`] — trusted proxies and the client address.
 //! * [`oidc`] — login through an OpenID Connect provider.
 //! * [`caller`] — the authenticated caller, by cookie, API token, access token or password. Roles are looked up for every request, so that a
 //!   revoked role is lost at once.
@@ -13,13 +14,17 @@
 
 pub(crate) mod accounts;
 pub(crate) mod caller;
+pub(crate) mod familiar;
 mod hash_queue;
+mod lane;
 pub(crate) mod oidc;
 mod password;
+mod password_hasher;
 pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;
+mod turns;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use ring::{

@@ -9,10 +9,12 @@ use super::{
 use crate::{
     audit::trail::Entry,
     http::{
+        client_network::ClientNetwork,
         problem::{Code, Problem},
         state::AppState,
     },
 };
+use serde_json::json;
 
 /// Characters of a mistyped name that are audited.
 const MAX_AUDITED_CHARS: usize = 64;
@@ -26,8 +28,10 @@ impl AppState {
         source: Option<RequestSource>,
     ) -> Result<StoredCredential, Problem> {
         let client = source.and_then(|source| source.client);
+        let is_familiar = self.familiar.contains(username, client, self.clock.now());
         let now = self.clock.monotonic();
-        let mut attempt = self.throttle.begin(username, client, now).map_err(|wait| {
+        let begun = self.throttle.begin(username, client, is_familiar, now);
+        let mut attempt = begun.map_err(|wait| {
             let wait = whole_seconds(wait);
             Problem::new(Code::TooManyRequests, "too many wrong passwords")
                 .with_hint(format!("wait {wait} s"))
@@ -35,7 +39,7 @@ impl AppState {
         })?;
         let verified = if may_exist(username, password) {
             let hash_queue = &self.accounts.hash_queue;
-            let turn = if attempt.is_familiar() {
+            let turn = if is_familiar {
                 hash_queue.turn().await?
             } else {
                 hash_queue.turn_of_stranger(client).await?
@@ -47,15 +51,28 @@ impl AppState {
             None
         };
         if let Some(credential) = verified {
-            attempt.succeed(self.clock.monotonic());
+            attempt.succeed();
+            self.familiar.add(username, client, self.clock.now());
             return Ok(credential);
         }
         let shown_name: String = username.chars().take(MAX_AUDITED_CHARS).collect();
         let address = source.map(|source| source.address.to_string());
         let mut entry = Entry::login(self.clock.now(), &shown_name, "login", address);
         entry.problem = Some("wrong name or password".to_owned());
-        self.audit.add(entry);
+        self.audit_failed_login(entry, client);
         Err(wrong_password())
+    }
+
+    /// Audits a failed login, unless there are too many: the next one that is audited tells how many were not.
+    pub(crate) fn audit_failed_login(&self, mut entry: Entry, client: Option<ClientNetwork>) {
+        let key = format!("{} {client:?}", entry.username);
+        let Some(suppressed) = self.failed_logins.record(&key, self.clock.monotonic()) else {
+            return;
+        };
+        if suppressed > 0 {
+            entry.result = json!({ "leftOut": suppressed });
+        }
+        self.audit.add(entry);
     }
 
     /// Opens a session for a password that was verified. Returns the session and its secret.
@@ -93,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn flood_of_logins_waits_in_a_short_queue_and_delays_no_known_user_for_long() {
         let app = AppState::in_memory();
-        app.accounts.create_first("ann", "the password").unwrap();
+        app.accounts.create_first("ann", "the password").await.unwrap();
         let source = |number: u32| {
             let address = IpAddr::from(number.to_be_bytes());
             Some(RequestSource { address, client: Some(address.into()) })
@@ -121,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn password_that_changes_once_verified_opens_no_session() {
         let app = AppState::in_memory();
-        app.accounts.create_first("ann", "old password").unwrap();
+        app.accounts.create_first("ann", "old password").await.unwrap();
         let old = app.check_password("ann", "old password", None).await.unwrap();
         app.open_session("ann", &old, true).unwrap();
 

@@ -1,11 +1,10 @@
 //! Counts open connections, and decides which one gives way when there are too many.
 //!
 //! A connection either waits for its client (to complete the handshake, the head or the body, to take more of the response, to send the next
-//! request) or works for it. When an
-//! address has all the connections it may have, a new one takes the place of the one that has waited longest for its client. When the console has,
-//! that is one of the address with the most connections. So a
-//! client that sends its request at once is served, however many others stall, even behind the same address. If all of them work, the new connection
-//! is put into a small reserve, where only health probes are answered.
+//! request) or works for it. When an address has all the connections it may have, a new one takes the place of the one that has waited longest for its
+//! client. When the console has, that is one of the neighbourhood with the most connections, and there of the address with the most: an attacker who
+//! has many addresses of one network pushes out its own connections. So a client that sends its request at once is served, however many others stall,
+//! even behind the same address. If all of them work, the new connection is put into a small reserve, where only health probes are answered.
 //!
 //! A connection of a trusted proxy counts for the client whose request it carries.
 
@@ -180,14 +179,24 @@ impl ConnectionTable {
         self.give_way(longest)
     }
 
-    /// Of the networks with waiting connections the one with the most connections gives one up, so that a client with many does not push out one
-    /// with few. Each connection of a trusted proxy may be another client's.
+    /// Of the clients with waiting connections the one with the most gives one up, in the neighbourhood with the most, so that a client with many
+    /// does not push out one with few. Each connection of a trusted proxy may be another client's.
     fn longest_waiting_of_busiest(&self) -> Option<ConnectionId> {
+        let mut by_neighbourhood: HashMap<ClientNetwork, usize> = HashMap::new();
+        for (network, group) in &self.by_network {
+            if let Some(network) = network {
+                *by_neighbourhood.entry(network.neighbourhood()).or_default() += group.count;
+            }
+        }
+        let counts = |network: ClientNetwork, group: &Group| {
+            let nearby = by_neighbourhood.get(&network.neighbourhood());
+            (nearby.copied().unwrap_or(group.count), group.count)
+        };
         let waiting = self.by_network.iter().filter_map(|(network, group)| {
-            let count = network.map_or(1, |_| group.count);
-            Some((count, group.waiting.first_key_value()?))
+            let counts = network.map_or((1, 1), |network| counts(network, group));
+            Some((counts, group.waiting.first_key_value()?))
         });
-        let busiest = waiting.max_by_key(|(count, (ticket, _))| (*count, Reverse(**ticket)));
+        let busiest = waiting.max_by_key(|(counts, (ticket, _))| (*counts, Reverse(**ticket)));
         busiest.map(|(_, (_, id))| *id)
     }
 
@@ -397,6 +406,20 @@ mod tests {
         assert_eq!(many.each_ref().map(gave_way), [false, true, true]);
         assert_eq!(few.each_ref().map(gave_way), [false, false]);
         assert_eq!(of_proxy.each_ref().map(gave_way), [false; 3], "it may forward three clients");
+    }
+
+    #[test]
+    fn attacker_with_many_addresses_of_a_network_evicts_no_other_client() {
+        let connections = Connections::new(Limits::of(64));
+        let office = [(); 4].map(|()| connections.open(Some(network(1))));
+        let attacker = |last: u8| connections.open(Some(IpAddr::from([203, 0, 113, last]).into()));
+        let stalled: Vec<_> = (0..=255).map(attacker).collect();
+
+        assert_eq!(office.each_ref().map(gave_way), [false; 4]);
+        let newcomer = connections.open(Some(network(2)));
+        assert_eq!(newcomer.lane, Lane::Regular);
+        assert!(newcomer.begin_work() && office.iter().all(ConnectionSlot::begin_work));
+        assert_eq!(stalled.iter().filter(|slot| gave_way(slot)).count(), 256 - 59);
     }
 
     #[test]

@@ -70,18 +70,18 @@ pub enum FirstAccount {
 
 impl FirstAccount {
     /// Creates the account if there is none. Returns its password if that is to be printed.
-    fn create_if_none(self, accounts: &Accounts) -> Result<Option<String>, ConsoleError> {
+    async fn create_if_none(self, accounts: &Accounts) -> Result<Option<String>, ConsoleError> {
         if !accounts.is_empty() {
             return Ok(None);
         }
         match self {
             Self::Root => {
-                accounts.create_first(DEV_ACCOUNT, DEV_ACCOUNT)?;
+                accounts.create_first(DEV_ACCOUNT, DEV_ACCOUNT).await?;
                 Ok(None)
             }
             Self::Generated => {
                 let password = random_secret(15)?;
-                accounts.create_first("admin", &password)?;
+                accounts.create_first("admin", &password).await?;
                 Ok(Some(password))
             }
         }
@@ -99,7 +99,7 @@ impl Console {
         let (listener, address) = self.bind().await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let stores = Stores::open(&self, &clock)?;
-        let password = self.first_account.create_if_none(&stores.accounts)?;
+        let password = self.first_account.create_if_none(&stores.accounts).await?;
         refuse_dev_password_on_network(address, &stores.accounts).await?;
         let console_url = self.console_url(address);
         let is_https = self.is_https || self.tls.is_some();

@@ -5,7 +5,7 @@ use axum::{
     extract::{FromRequest, FromRequestParts, RawPathParams, Request, rejection::BytesRejection},
     http::{StatusCode, header, request::Parts},
 };
-use elasticjob::job::JobName;
+use elasticjob::job::{JobName, RunId};
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -150,6 +150,20 @@ impl<S: Send + Sync> FromRequestParts<S> for PathJob {
             job.parse()
                 .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("job", &error))?,
         ))
+    }
+}
+
+/// The path parameter `run`, of a triggered run.
+pub(crate) struct PathTriggeredRun(pub(crate) RunId);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathTriggeredRun {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let run = path_param(parts, state, "run").await?;
+        run.parse()
+            .map(Self)
+            .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("run", &error))
     }
 }
 

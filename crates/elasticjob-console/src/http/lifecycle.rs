@@ -18,12 +18,12 @@ use axum::{
     extract::{ConnectInfo, MatchedPath, Request, State},
     http::{Method, request::Parts},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde_json::json;
 
 use super::{
-    body::LargeBody,
+    body::{LargeBody, Sender},
     client_network::ClientNetwork,
     connections::{ConnectionSlot, Lane},
     health,
@@ -31,7 +31,11 @@ use super::{
     server::Peer,
     state::AppState,
 };
-use crate::audit::trail::{Author, Entry};
+use crate::{
+    audit::trail::{Author, Entry},
+    auth::caller::has_known_credentials,
+    legacy::ResponseFormat,
+};
 
 /// Limit until the response begins; streams may last longer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -81,19 +85,21 @@ pub(crate) async fn run_request(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    let format = ResponseFormat::of(&parts);
     let client = match admit(&app, &parts) {
         Ok(client) => client,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => return format.refusal(problem),
     };
-    let body = match app.bodies.receive(body, client).await {
+    let sender = Sender { client, is_known: has_known_credentials(&parts, &app) };
+    let body = match app.bodies.receive(body, sender).await {
         Ok(body) => body,
-        Err(problem) => return problem.into_response(),
+        Err(problem) => return format.refusal(problem),
     };
     if connection(&parts).is_some_and(|connection| !connection.begin_work()) {
-        return too_many_connections().into_response();
+        return format.refusal(too_many_connections());
     }
     let request = Request::from_parts(parts, Body::from(body.bytes));
-    run_received(app, request, body.large, next).await
+    run_received(app, request, body.large, format, next).await
 }
 
 /// Decides by the head whether a request is served; returns the client for which it counts.
@@ -128,6 +134,7 @@ async fn run_received(
     app: AppState,
     mut request: Request,
     large_body: Option<LargeBody>,
+    format: ResponseFormat,
     next: Next,
 ) -> Response {
     let request_audit = RequestAudit::default();
@@ -151,16 +158,15 @@ async fn run_received(
         if !is_change {
             return work.await;
         }
-        let panicked = || Problem::new(Code::Internal, "the change was aborted").into_response();
+        let panicked = || format.refusal(Problem::new(Code::Internal, "the change was aborted"));
         detached_changes.run(work).await.unwrap_or_else(panicked)
     };
     tokio::select! {
         response = response => response,
-        () = clock.sleep_until(clock.monotonic() + RESPONSE_TIMEOUT) => Problem::new(
+        () = clock.sleep_until(clock.monotonic() + RESPONSE_TIMEOUT) => format.refusal(Problem::new(
             Code::TimedOut,
             "the request took too long",
-        ).with_hint("a change that has started is still completed: check the result before you retry")
-        .into_response(),
+        ).with_hint("a change that has started is still completed: check the result before you retry")),
     }
 }
 

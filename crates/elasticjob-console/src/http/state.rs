@@ -14,10 +14,10 @@ use super::{
     streams::{StreamSlot, Streams},
 };
 use crate::{
-    audit::{refusals::RefusalLimiter, trail::AuditTrail},
+    audit::{limiter::EntryLimiter, trail::AuditTrail},
     auth::{
-        accounts::Accounts, caller::Caller, oidc::Oidc, proxies::TrustedProxies,
-        sessions::Sessions, throttle::Throttle,
+        accounts::Accounts, caller::Caller, familiar::FamiliarNetworks, oidc::Oidc,
+        proxies::TrustedProxies, sessions::Sessions, throttle::Throttle,
     },
     history::stores::HistoryConnections,
     jobs::trigger::IdempotencyKeys,
@@ -36,6 +36,8 @@ pub(crate) struct AppStateInner {
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
+    /// Where users logged in before.
+    pub(crate) familiar: FamiliarNetworks,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: TrustedProxies,
     /// OpenID Connect provider, if any.
@@ -46,7 +48,9 @@ pub(crate) struct AppStateInner {
     /// Running changes.
     pub(crate) detached_changes: DetachedChanges,
     /// Limits how many refusals per user are audited.
-    pub(crate) refusals: RefusalLimiter,
+    pub(crate) refusals: EntryLimiter,
+    /// Limits how many failed logins are audited.
+    pub(crate) failed_logins: EntryLimiter,
     /// Responses to triggers with an `Idempotency-Key`.
     pub(crate) idempotency_keys: IdempotencyKeys,
     /// The registry that each user of the legacy API has selected.
@@ -67,7 +71,7 @@ impl AppState {
         limits: Limits,
         is_https: bool,
     ) -> Self {
-        let Stores { registries, histories, accounts, audit, folder_lock } = stores;
+        let Stores { registries, histories, accounts, familiar, audit, folder_lock } = stores;
         Self(Arc::new(AppStateInner {
             clock,
             registries,
@@ -75,13 +79,15 @@ impl AppState {
             accounts,
             sessions: Sessions::new(session_idle),
             throttle: Throttle::default(),
+            familiar,
             proxies,
             oidc,
             audit,
             bodies: Bodies::default(),
             streams: Streams::new(limits),
             detached_changes: DetachedChanges::default(),
-            refusals: RefusalLimiter::default(),
+            refusals: EntryLimiter::of_refusals(),
+            failed_logins: EntryLimiter::of_failed_logins(),
             idempotency_keys: IdempotencyKeys::default(),
             selected_registries: crate::legacy::SelectedRegistries::default(),
             is_https,

@@ -1,4 +1,4 @@
-//! What the console stores: registries and history stores that were added, accounts, and the audit.
+//! What the console stores: registries and history stores that were added, accounts, familiar networks, and the audit.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,8 +6,12 @@ use elasticjob::runtime::Clock;
 
 use super::{console::Console, folder_lock::FolderLock};
 use crate::{
-    audit::trail::AuditTrail, auth::accounts::Accounts, error::ConsoleError, files,
-    history::stores::HistoryConnections, registries::connections::Registries,
+    audit::trail::AuditTrail,
+    auth::{accounts::Accounts, familiar::FamiliarNetworks},
+    error::ConsoleError,
+    files,
+    history::stores::HistoryConnections,
+    registries::connections::Registries,
 };
 
 #[derive(Debug)]
@@ -15,6 +19,7 @@ pub(super) struct Stores {
     pub(super) registries: Registries,
     pub(super) histories: HistoryConnections,
     pub(super) accounts: Accounts,
+    pub(super) familiar: FamiliarNetworks,
     pub(super) audit: AuditTrail,
     pub(super) folder_lock: Option<FolderLock>,
 }
@@ -39,10 +44,11 @@ impl Stores {
             Arc::clone(clock),
         )?;
         let accounts = Accounts::open(file("accounts.json"))?;
+        let familiar = FamiliarNetworks::open(file("familiar.json"))?;
         let audit = AuditTrail::open(file("audit.jsonl")).map_err(|error| {
             ConsoleError::setting(format!("cannot read the audit file: {error}"))
         })?;
-        Ok(Self { registries, histories, accounts, audit, folder_lock })
+        Ok(Self { registries, histories, accounts, familiar, audit, folder_lock })
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct LegacyRequest {
 
 /// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResponseFormat {
+pub(crate) enum ResponseFormat {
     /// 3.x: an envelope with status 200.
     Envelope,
     /// 2.x: the bare value or problem details.
@@ -43,11 +43,7 @@ impl FromRequestParts<AppState> for LegacyRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
-        let format = if parts.headers.contains_key(ACCESS_TOKEN) {
-            ResponseFormat::Envelope
-        } else {
-            ResponseFormat::Bare
-        };
+        let format = ResponseFormat::of(parts);
         let caller = Caller::from_request_parts(parts, app).await;
         let own_site = OwnSite::from_request_parts(parts, app).await;
         Ok(Self { format, caller, own_site, app: app.clone() })
@@ -128,6 +124,19 @@ impl LegacyRequest {
 }
 
 impl ResponseFormat {
+    /// The format that the client of a request expects, whatever its path.
+    pub(crate) fn of(parts: &Parts) -> Self {
+        let path = parts.uri.path();
+        let is_legacy = path.starts_with("/api/") && !path.starts_with("/api/v1/");
+        let is_version_3 = parts.headers.contains_key(ACCESS_TOKEN) || path == "/api/login";
+        if is_legacy && is_version_3 { Self::Envelope } else { Self::Bare }
+    }
+
+    /// Answers a request that did not reach its handler.
+    pub(crate) fn refusal(self, problem: Problem) -> Response {
+        self.render::<()>(Err(problem))
+    }
+
     pub(super) fn render<T: Serialize>(self, answer: Result<T, Problem>) -> Response {
         match (self, answer) {
             (Self::Bare, Ok(answer)) => Json(answer).into_response(),

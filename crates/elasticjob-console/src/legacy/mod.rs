@@ -17,7 +17,7 @@ use axum::{
     routing::{delete, get, post, put},
 };
 
-pub(crate) use self::registry_center::SelectedRegistries;
+pub(crate) use self::{envelope::ResponseFormat, registry_center::SelectedRegistries};
 use crate::http::{handler::boxed, state::AppState};
 
 pub(crate) fn router() -> Router<AppState> {

@@ -21,8 +21,8 @@ use crate::{
 
 /// How long a user may take at the provider.
 pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
-/// A browser accepts cookies of up to 4,096 bytes.
-const MAX_RETURN_TO: usize = 1_024;
+/// Proxies accept a few thousand bytes of cookies, and a browser may have several logins pending.
+const MAX_RETURN_TO: usize = 512;
 /// Distinguishes this use of the key from any other.
 const PURPOSE: &[u8] = b"oidc login";
 
@@ -37,7 +37,7 @@ pub(super) struct PendingLogin {
     /// Where the browser goes after the login.
     pub(super) return_to: String,
     /// By the clock of this process, whose key seals the login.
-    created_at: Duration,
+    pub(super) created_at: Duration,
 }
 
 /// Seals pending logins with a key that only this process knows.
@@ -77,8 +77,8 @@ impl LoginSeal {
         Ok(BASE64.encode([&nonce, &*sealed].concat()))
     }
 
-    /// The login of this cookie, if this process sealed it, the state matches and it has not expired.
-    pub(super) fn open(&self, cookie: &str, state: &str, now: Monotonic) -> Option<PendingLogin> {
+    /// The login of this cookie, if this process sealed it and it has not expired.
+    pub(super) fn open(&self, cookie: &str, now: Monotonic) -> Option<PendingLogin> {
         let sealed = BASE64.decode(cookie).ok()?;
         let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -86,7 +86,7 @@ impl LoginSeal {
         let opened = self.0.open_in_place(nonce, Aad::from(PURPOSE), &mut sealed).ok()?;
         let login: PendingLogin = serde_json::from_slice(opened).ok()?;
         let age = now.saturating_since(Monotonic::from_start(login.created_at));
-        (login.state == state && age < MAX_AGE).then_some(login)
+        (age < MAX_AGE).then_some(login)
     }
 }
 
@@ -109,16 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn sealed_login_opens_with_its_state_until_it_expires() {
+    fn sealed_login_opens_until_it_expires() {
         let seal = LoginSeal::new().unwrap();
         let login = PendingLogin::new("/r/shop/jobs".to_owned(), at(5)).unwrap();
         let cookie = seal.seal(&login).unwrap();
 
-        assert_eq!(seal.open(&cookie, &login.state, at(5)).as_ref(), Some(&login));
-        assert_eq!(seal.open(&cookie, &login.state, at(604)).as_ref(), Some(&login));
-        assert_eq!(seal.open(&cookie, &login.state, at(605)), None, "too late");
-        assert_eq!(seal.open(&cookie, "guess", at(6)), None);
-        assert_eq!(seal.open(&cookie, "", at(6)), None);
+        assert_eq!(seal.open(&cookie, at(5)).as_ref(), Some(&login));
+        assert_eq!(seal.open(&cookie, at(604)).as_ref(), Some(&login));
+        assert_eq!(seal.open(&cookie, at(605)), None, "too late");
         assert_ne!(cookie, seal.seal(&login).unwrap(), "each seal has its own nonce");
     }
 
@@ -128,26 +126,26 @@ mod tests {
         let login = PendingLogin::new("/".to_owned(), at(0)).unwrap();
         let cookie = seal.seal(&login).unwrap();
 
-        assert_eq!(other.open(&cookie, &login.state, at(1)), None, "of another process");
+        assert_eq!(other.open(&cookie, at(1)), None, "of another process");
         let bytes = BASE64.decode(&cookie).unwrap();
         for index in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[index] ^= 1;
             let changed = BASE64.encode(changed);
-            assert_eq!(seal.open(&changed, &login.state, at(1)), None, "byte {index}");
+            assert_eq!(seal.open(&changed, at(1)), None, "byte {index}");
         }
         let plain = BASE64.encode(serde_json::to_vec(&login).unwrap());
         for forged in ["", "x", "AAAA", &plain, &cookie[..20], "é"] {
-            assert_eq!(seal.open(forged, &login.state, at(1)), None, "{forged:?}");
+            assert_eq!(seal.open(forged, at(1)), None, "{forged:?}");
         }
     }
 
     #[test]
     fn cookie_shows_nothing_and_fits_into_a_browser() {
         let seal = LoginSeal::new().unwrap();
-        let long = PendingLogin::new(format!("/{}", "x".repeat(1_023)), at(0)).unwrap();
-        assert!(seal.seal(&long).unwrap().len() < 3_000);
-        let longer = PendingLogin::new(format!("/{}", "x".repeat(1_024)), at(0)).unwrap();
+        let long = PendingLogin::new(format!("/{}", "x".repeat(511)), at(0)).unwrap();
+        assert!(seal.seal(&long).unwrap().len() < 1_200);
+        let longer = PendingLogin::new(format!("/{}", "x".repeat(512)), at(0)).unwrap();
         assert_eq!(longer.return_to, "/");
 
         let opened = BASE64.decode(seal.seal(&long).unwrap()).unwrap();

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * [`settings`] — the provider's settings in the configuration file; [`provider`] — requests to the provider, and its cached metadata.
-//! * [`logins`] — pending logins: each is sealed in a cookie of its browser and valid for ten minutes.
+//! * [`logins`] — pending logins: each is sealed in a cookie of its browser and valid for ten minutes. [`cookies`] — those of one browser.
 //! * [`token`] — verifies an id token; [`claims`] — derives username and roles. Both are pure.
 //! * [`routes`] — the two steps of a login, and the login methods for the login page.
 //!
@@ -18,6 +18,7 @@
 //! account name can.
 
 mod claims;
+mod cookies;
 mod logins;
 mod provider;
 pub(crate) mod routes;

@@ -13,17 +13,11 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{
-    Oidc, claims,
-    logins::{MAX_AGE, PendingLogin},
-    provider::LoginError,
-};
+use super::{Oidc, claims, cookies::Slot, logins::PendingLogin, provider::LoginError};
 use crate::{
     audit::trail::Entry,
     auth::{
-        accounts::Roles,
-        caller::{cookie, cookie_name, request_source},
-        routes::session_cookie,
+        accounts::Roles, caller::request_source, proxies::RequestSource, routes::session_cookie,
     },
     http::{
         extract::Query,
@@ -32,10 +26,8 @@ use crate::{
     },
 };
 
-/// Carries a pending login.
-const LOGIN_COOKIE: &str = "elasticjob_oidc";
 /// Path of the login, and of its cookie, unless the name of the cookie requires another.
-const LOGIN_PATH: &str = "/api/v1/login/oidc";
+pub(super) const LOGIN_PATH: &str = "/api/v1/login/oidc";
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -86,6 +78,7 @@ struct LoginQuery {
     responses((status = 303, description = "To the provider; to the login page if it does not answer"), (status = 404, body = Problem)))]
 async fn begin_oidc(
     State(app): State<AppState>,
+    headers: HeaderMap,
     Query(query): Query<LoginQuery>,
 ) -> Result<Response, Problem> {
     let Oidc { provider, seal } = oidc(&app)?;
@@ -93,14 +86,16 @@ async fn begin_oidc(
         .return_to
         .filter(|return_to| is_local_path(return_to))
         .unwrap_or_else(|| "/".to_owned());
-    let login = PendingLogin::new(return_to, app.clock.monotonic())?;
+    let now = app.clock.monotonic();
+    let login = PendingLogin::new(return_to, now)?;
     match provider.authorization_url(&login, &*app.clock).await {
         Ok(authorization_url) => {
-            redirect(authorization_url.as_str(), [login_cookie(&seal.seal(&login)?, &app)?])
+            let slot = Slot::for_new(&headers, seal, now, &app);
+            redirect(authorization_url.as_str(), [slot.cookie(&seal.seal(&login)?, &app)?])
         }
         Err(error) => {
             tracing::warn!(%error, "provider unreachable");
-            redirect_with_failure(&login.return_to, LoginFailure::from(&error), &app)
+            redirect_with_failure(&login.return_to, LoginFailure::from(&error), None)
         }
     }
 }
@@ -126,25 +121,34 @@ async fn end_oidc(
     Query(query): Query<CallbackQuery>,
 ) -> Result<Response, Problem> {
     let Oidc { provider, seal } = oidc(&app)?;
-    let sealed = cookie(&parts.headers, &cookie_name(LOGIN_COOKIE, &app)).unwrap_or_default();
     let state = query.state.as_deref().unwrap_or_default();
-    let Some(login) = seal.open(sealed, state, app.clock.monotonic()) else {
-        return redirect_with_failure("/", LoginFailure::Stale, &app);
+    let now = app.clock.monotonic();
+    let Some((slot, login)) = Slot::find(&parts.headers, state, seal, now, &app) else {
+        // Other logins of this browser go on.
+        return redirect_with_failure("/", LoginFailure::Stale, None);
     };
-    let address = request_source(&parts, &app).map(|source| source.address.to_string());
-    if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
-        audit_login(&app, "oidc:", address, Err("the response is from another provider"));
-        return redirect_with_failure(&login.return_to, LoginFailure::Other, &app);
-    }
+    let source = request_source(&parts, &app);
+    let client = source.and_then(|source| source.client);
+    let deleted = slot.cookie("", &app)?;
+    let Ok(mut attempt) = app.throttle.begin_at_provider(client, now) else {
+        tracing::debug!(?client, "too many failed logins at the provider");
+        return redirect_with_failure(&login.return_to, LoginFailure::TooMany, Some(deleted));
+    };
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
-        return redirect_with_failure(&login.return_to, LoginFailure::Denied, &app);
+        return redirect_with_failure(&login.return_to, LoginFailure::Denied, Some(deleted));
     };
-    match log_in(&app, &code, &login, address).await {
+    attempt.begin_check();
+    if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
+        audit_login(&app, "oidc:", source, Err("the response is from another provider"));
+        return redirect_with_failure(&login.return_to, LoginFailure::Other, Some(deleted));
+    }
+    match log_in(&app, &code, &login, source).await {
         Ok(secret) => {
+            attempt.succeed();
             let session = session_cookie(&secret, &app)?.remove(header::SET_COOKIE);
-            redirect(&login.return_to, session.into_iter().chain([login_cookie("", &app)?]))
+            redirect(&login.return_to, session.into_iter().chain([deleted]))
         }
-        Err(failure) => redirect_with_failure(&login.return_to, failure, &app),
+        Err(failure) => redirect_with_failure(&login.return_to, failure, Some(deleted)),
     }
 }
 
@@ -153,25 +157,25 @@ async fn log_in(
     app: &AppState,
     code: &str,
     login: &PendingLogin,
-    address: Option<String>,
+    source: Option<RequestSource>,
 ) -> Result<String, LoginFailure> {
     let Oidc { provider, .. } = oidc(app).map_err(|_| LoginFailure::Other)?;
     let claims = provider.claims(code, login, &*app.clock).await.map_err(|error| {
         tracing::warn!(%error, "login at the provider failed");
-        audit_login(app, "oidc:", address.clone(), Err(&error.to_string()));
+        audit_login(app, "oidc:", source, Err(&error.to_string()));
         LoginFailure::from(&error)
     })?;
     let username = claims::username(&claims, &provider.settings).map_err(|problem| {
         tracing::warn!(problem, "login without a valid username claim");
-        audit_login(app, "oidc:", address.clone(), Err(&problem));
+        audit_login(app, "oidc:", source, Err(&problem));
         LoginFailure::Other
     })?;
     let roles = claims::roles(&claims, &provider.settings);
     if roles.is_empty() {
-        audit_login(app, &username, address, Err("no claim of the provider grants a role"));
+        audit_login(app, &username, source, Err("no claim of the provider grants a role"));
         return Err(LoginFailure::NoRole);
     }
-    audit_login(app, &username, address, Ok(&roles));
+    audit_login(app, &username, source, Ok(&roles));
     let now = app.clock.monotonic();
     let session = app.sessions.create(&username, true, Some(roles), now);
     Ok(session.map_err(|_| LoginFailure::Other)?.1)
@@ -181,15 +185,21 @@ async fn log_in(
 fn audit_login(
     app: &AppState,
     username: &str,
-    address: Option<String>,
+    source: Option<RequestSource>,
     outcome: Result<&Roles, &str>,
 ) {
+    let address = source.map(|source| source.address.to_string());
     let mut entry = Entry::login(app.clock.now(), username, "oidc", address);
     match outcome {
-        Ok(roles) => entry.result = json!({ "roles": roles }),
-        Err(problem) => entry.problem = Some(problem.to_owned()),
+        Ok(roles) => {
+            entry.result = json!({ "roles": roles });
+            app.audit.add(entry);
+        }
+        Err(problem) => {
+            entry.problem = Some(problem.to_owned());
+            app.audit_failed_login(entry, source.and_then(|source| source.client));
+        }
     }
-    app.audit.add(entry);
 }
 
 /// Why a login failed, shown by the login page.
@@ -202,6 +212,8 @@ enum LoginFailure {
     Denied,
     /// The user has no role here.
     NoRole,
+    /// Too many logins from this address failed.
+    TooMany,
     /// Anything else, usually an invalid answer of the provider; the log tells more.
     Other,
 }
@@ -222,6 +234,7 @@ impl LoginFailure {
             Self::Stale => "stale",
             Self::Denied => "denied",
             Self::NoRole => "noRole",
+            Self::TooMany => "tooMany",
             Self::Other => "failed",
         }
     }
@@ -241,14 +254,14 @@ fn is_local_path(return_to: &str) -> bool {
         && return_to.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Redirects to the page, which shows the failure. The login is over.
+/// Redirects to the page, which shows the failure. The login is over: `deleted` is its cookie.
 fn redirect_with_failure(
     return_to: &str,
     failure: LoginFailure,
-    app: &AppState,
+    deleted: Option<HeaderValue>,
 ) -> Result<Response, Problem> {
     let path = return_to.split(['?', '#']).next().unwrap_or_default();
-    redirect(&format!("{path}?oidc={}", failure.query_value()), [login_cookie("", app)?])
+    redirect(&format!("{path}?oidc={}", failure.query_value()), deleted)
 }
 
 fn redirect(
@@ -262,19 +275,6 @@ fn redirect(
         headers.append(header::SET_COOKIE, cookie);
     }
     Ok((StatusCode::SEE_OTHER, headers).into_response())
-}
-
-/// The cookie that the browser sends when it returns from the provider; an empty one deletes it. `Lax`, because that navigation comes from another
-/// site.
-fn login_cookie(sealed: &str, app: &AppState) -> Result<HeaderValue, Problem> {
-    let name = cookie_name(LOGIN_COOKIE, app);
-    // Browsers accept the name of a secure console with this path only.
-    let (path, secure) = if app.is_https { ("/", "; Secure") } else { (LOGIN_PATH, "") };
-    let age = if sealed.is_empty() { 0 } else { MAX_AGE.as_secs() };
-    let cookie =
-        format!("{name}={sealed}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
-    HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))
 }
 
 #[cfg(test)]
