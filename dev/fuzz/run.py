@@ -30,6 +30,7 @@ TARGETS = {
     "toml": 4096,
     "stored": 16384,
     "ledger": 4096,
+    "trigger": 4096,
     "cron": 256,
     "url": 1024,
     "api": 2048,

@@ -1,6 +1,9 @@
 //! Stored configurations that are meant to do harm. Each costs its own job and nothing else: it is refused when it is read, with the key
 //! and a way out, and the other jobs of the same node, admin and mirror go on.
 
+#[path = "backends/intercepted_registry.rs"]
+mod intercepted_registry;
+
 use std::{
     fmt::Write,
     sync::{
@@ -13,14 +16,17 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     admin::{Admin, AdminError, Edit},
-    job::{Alert, CatchUp, Job, JobName, Overwrite, Shard, ShardLimit},
-    node::{JoinError, NodeError, RunningNode},
-    registry::{
-        Committed, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry, Session,
-        Stat, Watch,
+    coordination::{
+        ledger::LedgerPage,
+        tree::{JobTree, ShardNode},
     },
+    job::{Alert, CatchUp, Job, JobName, Overwrite, Shard, ShardLimit},
+    node::{JoinError, NodeError, NodeJob, RunningNode},
+    registry::{Committed, Error, ExpectedVersion, Node, Op, Path, Registry, ensure_path},
     testing::Cluster,
 };
+
+use self::intercepted_registry::{InterceptedRegistry, Interceptor};
 
 const START: &str = "2026-11-15T00:00:00Z";
 
@@ -288,9 +294,8 @@ async fn hostile_configuration_does_not_keep_a_node_from_starting() {
 }
 
 /// The nodes of the job `hostile` while `is_on`.
-#[derive(Debug)]
-struct FaultyRegistry {
-    registry: Arc<dyn Registry>,
+#[derive(Debug, Clone)]
+struct FaultyNodes {
     fault: Fault,
     is_on: Arc<AtomicBool>,
 }
@@ -303,7 +308,7 @@ enum Fault {
     Contended,
 }
 
-impl FaultyRegistry {
+impl FaultyNodes {
     fn has(&self, fault: Fault, path: &Path) -> bool {
         self.fault == fault
             && path.as_str().starts_with("/test/hostile")
@@ -312,53 +317,21 @@ impl FaultyRegistry {
 }
 
 #[async_trait]
-impl Registry for FaultyRegistry {
-    fn namespace(&self) -> &Namespace {
-        self.registry.namespace()
-    }
-
-    fn session(&self) -> Session {
-        self.registry.session()
-    }
-
-    fn limits(&self) -> Limits {
-        self.registry.limits()
-    }
-
-    async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+impl Interceptor for FaultyNodes {
+    async fn write(&self, registry: &dyn Registry, ops: Vec<Op>) -> Result<Committed, Error> {
         if let Some(index) = ops.iter().position(|op| self.has(Fault::Contended, op.path())) {
             let path = ops[index].path().clone();
             let cause = Box::new(Error::Conflict { path, expected: ExpectedVersion::Any });
             return Err(Error::Operation { index, cause });
         }
-        self.registry.multi(ops).await
+        registry.multi(ops).await
     }
 
-    async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+    async fn get(&self, registry: &dyn Registry, path: &Path) -> Result<Option<Node>, Error> {
         if self.has(Fault::Denied, path) {
             return Err(Error::NotAuthorised { path: path.clone() });
         }
-        self.registry.get(path).await
-    }
-
-    async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
-        self.registry.exists(path).await
-    }
-
-    async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        self.registry.children(path).await
-    }
-
-    async fn sync(&self) -> Result<(), Error> {
-        self.registry.sync().await
-    }
-
-    async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
-        self.registry.watch(prefix).await
-    }
-
-    async fn close(&self) {
-        self.registry.close().await;
+        registry.get(path).await
     }
 }
 
@@ -458,13 +431,14 @@ async fn refused_nodes_of_one_job_do_not_keep_a_node_from_starting() {
         let (bystander, hostile) = (Runs::default(), Runs::default());
         let mut cluster = Cluster::at(START).await;
         let is_on = Arc::new(AtomicBool::new(true));
-        let switch = Arc::clone(&is_on);
+        let interceptor = FaultyNodes { fault, is_on: Arc::clone(&is_on) };
 
         let node = cluster.node(|node| {
             node.job(every_second("hostile"), hostile.handler())
                 .job(every_second("bystander"), bystander.handler())
                 .wrap_registry(move |registry| {
-                    Arc::new(FaultyRegistry { registry, fault, is_on: switch })
+                    let interceptor = interceptor.clone();
+                    Arc::new(InterceptedRegistry { registry, interceptor })
                 })
         });
         let node = node.await.unwrap();
@@ -489,6 +463,47 @@ async fn start_fails_if_no_job_can_be_joined() {
     let error = start(&mut cluster).await.err().unwrap();
 
     assert!(matches!(error, NodeError::Join(JoinError::Conflict(_))), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_waits_runs_other_jobs_while_its_only_one_is_refused() {
+    let (bystander, hostile) = (Runs::default(), Runs::default());
+    let mut cluster = Cluster::at(START).await;
+    let start = async |cluster: &mut Cluster| {
+        let job = every_second("hostile");
+        let node = cluster.node(|node| node.job(job, hostile.handler()).wait_if_all_refused(true));
+        node.await.unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    store_root(&cluster, "com.acme.Theirs").await;
+
+    let node = start(&mut cluster).await;
+
+    let added = NodeJob::code(every_second("bystander"), bystander.handler());
+    node.add(added).await.unwrap();
+    let runs = (&bystander, &hostile);
+    assert_only_bystander_runs(&mut cluster, &node, runs, "job hostile belongs to").await;
+    store_root(&cluster, "").await;
+    assert_hostile_is_joined(&mut cluster, &node, &hostile).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_of_which_every_job_is_refused_is_not_ready() {
+    let mut cluster = Cluster::at(START).await;
+    let runs = Runs::default();
+    let start = async |cluster: &mut Cluster| {
+        let job = every_second("hostile");
+        cluster.node(|node| node.job(job, runs.handler())).await.unwrap()
+    };
+    start(&mut cluster).await.stop().await;
+    store(&cluster, "jobName: hostile\nshardingTotalCount: 2147483647\n").await;
+
+    let node = start(&mut cluster).await;
+
+    assert_eq!(node.invalid_jobs().len(), 1);
+    assert!(!node.is_ready(), "nothing can run");
+    store(&cluster, &every_second("hostile").to_yaml()).await;
+    assert_hostile_is_joined(&mut cluster, &node, &runs).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -542,6 +557,85 @@ async fn page_of_shards_has_only_its_shards() {
     let items: Vec<u32> = page.shards.iter().map(|shard| shard.item).collect();
     assert_eq!((page.total, items), (10_000, (9_990..10_000).collect()));
     assert!(admin.shards_page(&name("wide"), usize::MAX, 50).await.unwrap().shards.is_empty());
+}
+
+/// What a newer version stores in a ledger page is kept, and must not drift a little with each claim.
+#[test]
+fn number_of_a_newer_version_is_written_back_unchanged() {
+    let stored = r#"{"owner":"10.0.0.7@-@4711-000","state":"DONE","v":1,"x":[1.5e200,null]}"#;
+    let page = LedgerPage::read(stored.as_bytes()).unwrap();
+
+    let written = page.to_bytes();
+
+    assert_eq!(LedgerPage::read(&written), Ok(page), "{}", String::from_utf8_lossy(&written));
+}
+
+/// Counts the nodes that are read.
+#[derive(Debug, Default)]
+struct ReadCounter(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Interceptor for ReadCounter {
+    async fn write(&self, registry: &dyn Registry, ops: Vec<Op>) -> Result<Committed, Error> {
+        registry.multi(ops).await
+    }
+
+    async fn get(&self, registry: &dyn Registry, path: &Path) -> Result<Option<Node>, Error> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        registry.get(path).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn page_of_shards_reads_no_nodes_of_other_shards() {
+    let cluster = Cluster::at(START).await;
+    let admin = cluster.admin();
+    let job = Job::named("wide").unwrap().shards(10_000);
+    admin.apply(&admin.plan(Edit::new(job)).await.unwrap()).await.unwrap();
+    let registry = cluster.registry();
+    let tree = JobTree::new(registry.namespace(), &name("wide")).unwrap();
+    // One more shard than the job has now.
+    for shard in 0..=10_000 {
+        let owner = tree.shard(shard, ShardNode::Owner);
+        for path in [owner, tree.ledger_page(shard)] {
+            ensure_path(&**registry, &path).await.unwrap();
+        }
+    }
+    let interceptor = ReadCounter::default();
+    let reads = Arc::clone(&interceptor.0);
+    let registry = Arc::clone(registry);
+    let admin = Admin::new(Arc::new(InterceptedRegistry { registry, interceptor }));
+
+    let page = admin.shards_page(&name("wide"), 9_990, 50).await.unwrap();
+
+    let items: Vec<u32> = page.shards.iter().map(|shard| shard.item).collect();
+    assert_eq!((page.total, items), (10_001, (9_990..=10_000).collect()));
+    let reads = reads.load(Ordering::Relaxed);
+    assert!(reads < 100, "{reads} nodes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_with_very_much_data_is_refused_and_can_be_removed() {
+    let cluster = Cluster::at(START).await;
+    let (admin, registry) = (cluster.admin(), cluster.registry());
+    for job in ["bystander", "hostile"] {
+        let job = Job::named(job).unwrap();
+        admin.apply(&admin.plan(Edit::new(job)).await.unwrap()).await.unwrap();
+    }
+    let data: bytes::Bytes = vec![b'x'; 512 << 10].into();
+    for number in 0..130 {
+        let path = format!("/test/hostile/sharding/{number}").parse().unwrap();
+        ensure_path(&**registry, &path).await.unwrap();
+        registry.set(&path, data.clone(), ExpectedVersion::Any).await.unwrap();
+    }
+
+    let refused = admin.shards(&name("hostile")).await.unwrap_err();
+
+    assert!(matches!(refused, AdminError::Refused { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("/test/hostile has more than 64 MiB"), "{refused}");
+    assert_eq!(admin.shards(&name("bystander")).await.unwrap().len(), 1);
+    admin.remove(&name("hostile"), false).await.unwrap();
+    assert_eq!(admin.jobs().await.unwrap().len(), 1);
 }
 
 /// Ten years of seconds are more than fit into memory. The handler never ends, so only the first of them starts.

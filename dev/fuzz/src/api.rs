@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use elasticjob::job::ShardLimit;
 use elasticjob_console::{AdditionPolicy, Console, FirstAccount, TrustedProxies};
 use libfuzzer_sys::Corpus;
 use serde_json::Value;
@@ -62,10 +63,12 @@ fn start() -> SocketAddr {
                 is_https: false,
                 tls: None,
                 session_idle: Duration::from_secs(86_400),
+                limits: elasticjob_console::Limits::default(),
                 registry_additions: AdditionPolicy::default(),
                 history_additions: AdditionPolicy::default(),
                 oidc: None,
                 first_account: FirstAccount::Root,
+                max_shards: ShardLimit::default(),
             };
             let server = console.listen().await.expect("the console starts");
             sender.send(server.address).expect("the address is awaited");

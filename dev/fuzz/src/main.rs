@@ -36,6 +36,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
         "toml" => |bytes| job_file::check("toml", bytes),
         "stored" => stored::config,
         "ledger" => stored::ledger,
+        "trigger" => stored::trigger,
         "cron" => cron::check,
         "url" => url::check,
         "api" => api::check,

@@ -3,9 +3,13 @@
 
 use elasticjob::{
     coordination::{
-        floor::Floor, ledger::LedgerPage, server_status::StoredStatus, trigger::InstanceRequest,
+        floor::Floor,
+        ledger::LedgerPage,
+        server_status::StoredStatus,
+        shard_ranges::ShardRanges,
+        trigger::{Cancellation, Doorbell, ShardEntry, Trigger},
     },
-    job::{Instance, InstanceId, Job, JobName, LegacyJob, drift},
+    job::{Instance, InstanceId, Job, JobName, LegacyJob, ShardCount, drift},
     schedule::Zone,
 };
 use jiff::Timestamp;
@@ -42,7 +46,7 @@ fn use_job(job: &Job) {
     }
 }
 
-/// Ledger pages, floors, triggers and instances.
+/// Ledger pages, floors, states of servers and instances.
 pub fn ledger(bytes: &[u8]) -> Corpus {
     LIMITS.check(bytes.len(), || {
         if let Ok(page) = LedgerPage::read(bytes) {
@@ -51,8 +55,6 @@ pub fn ledger(bytes: &[u8]) -> Corpus {
         if let Ok(floor) = Floor::read(bytes) {
             assert_eq!(Floor::read(&floor.to_bytes()).as_ref(), Ok(&floor));
         }
-        let request = InstanceRequest::read(bytes);
-        assert_eq!(InstanceRequest::read(&request.to_bytes()), request);
         let _ = StoredStatus::read(bytes);
     });
     let name: JobName = "a".parse().expect("valid name");
@@ -66,4 +68,35 @@ pub fn ledger(bytes: &[u8]) -> Corpus {
         let _ = (id.server(), id.process(), id.is_java());
     }
     Corpus::Keep
+}
+
+/// Triggers with their entries, cancellations and doorbells.
+pub fn trigger(bytes: &[u8]) -> Corpus {
+    LIMITS.check(bytes.len(), || {
+        if let Ok(trigger) = Trigger::read(bytes) {
+            assert_eq!(Trigger::read(&trigger.to_bytes()).as_ref(), Ok(&trigger));
+            check_ranges(&trigger.shards);
+            check_ranges(&trigger.delegated);
+        }
+        if let Ok(entry) = ShardEntry::read(bytes) {
+            assert_eq!(ShardEntry::read(&entry.to_bytes()).as_ref(), Ok(&entry));
+        }
+        if let Ok(cancellation) = Cancellation::read(bytes) {
+            assert_eq!(Cancellation::read(&cancellation.to_bytes()).as_ref(), Ok(&cancellation));
+            check_ranges(&cancellation.shards);
+        }
+        if Doorbell::read(bytes) == Ok(Doorbell::RunAll) {
+            assert!(!bytes.trim_ascii_start().starts_with(b"{"), "a note runs no shard");
+        }
+    });
+    Corpus::Keep
+}
+
+/// However the ranges are written, no job has as many shards, and each shard is in them once.
+fn check_ranges(ranges: &ShardRanges) {
+    assert!(ranges.len() <= ShardCount::MAX.get() as usize, "{} shards", ranges.len());
+    assert_eq!(ranges.iter().count(), ranges.len());
+    assert!(ranges.iter().is_sorted_by(|one, next| one < next));
+    let ends = [ranges.iter().next(), ranges.iter().last()];
+    assert!(ends.into_iter().flatten().all(|shard| ranges.contains(shard)));
 }

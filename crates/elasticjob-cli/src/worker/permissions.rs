@@ -16,15 +16,14 @@ use elasticjob::{
     job::{Alert, Dingtalk, Job, JobName, Webhook, keys, mask_text},
 };
 
+use super::outgoing_properties::changed_key;
 use crate::error::Error;
 use elasticjob::problem::Problem;
 use elasticjob_jobfile::{Entry, Kind};
 
 const ALLOW_HINT: &str = "--http-allow HOST allows requests and alerts to a host";
 
-/// Properties of an HTTP job that are not part of its request.
-const HTTP_TIMEOUTS: [&str; 2] =
-    ["http.connect.timeout.milliseconds", "http.read.timeout.milliseconds"];
+const URI: &str = "http.uri";
 
 /// What may run and be sent besides what is in the files. Clones share the file jobs.
 #[derive(Debug, Clone)]
@@ -60,6 +59,11 @@ impl Permissions {
             Kind::Http => !self.hosts.is_none(),
             Kind::Java(_) => false,
         }
+    }
+
+    /// Whether jobs that are only in the registry may run.
+    pub(super) fn allows_registry_jobs(&self) -> bool {
+        self.allows_any(&Kind::Script) || self.allows_any(&Kind::Http)
     }
 
     /// Replaces the jobs of the files.
@@ -113,7 +117,6 @@ impl Permissions {
     }
 
     fn check_request(&self, file: Option<&Job>, stored: &Job) -> Result<(), Failure> {
-        const URI: &str = "http.uri";
         let request = Http::of(stored)?;
         if request.is_allowed(&self.hosts) {
             return Ok(());
@@ -156,15 +159,10 @@ impl Default for Permissions {
 
 /// A property in which the requests of two HTTP jobs differ; the URL first.
 fn changed_request_key<'a>(file: &'a Job, stored: &'a Job) -> Option<&'a str> {
-    let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
-    let of_the_request = keys.filter(|key| is_of_a_request(key) && !HTTP_TIMEOUTS.contains(key));
-    std::iter::once("http.uri")
-        .chain(of_the_request)
-        .find(|key| file.props.get(key) != stored.props.get(key))
-}
-
-fn is_of_a_request(key: &str) -> bool {
-    key.starts_with("http.") || key.starts_with(keys::HTTP_HEADER)
+    if file.props.get(URI) != stored.props.get(URI) {
+        return Some(URI);
+    }
+    changed_key(Outgoing::Request, file, stored)
 }
 
 /// Whether both jobs report failures to the same target, with the same account, recipients and keys. Timeouts may differ.

@@ -12,29 +12,15 @@ use std::{
 };
 
 use elasticjob::{
-    execution::{SecretUse, Secrets},
-    job::{Job, keys},
+    execution::{Outgoing, SecretUse, Secrets},
+    job::Job,
 };
 
-use super::permissions::Permissions;
+use super::{
+    outgoing_properties::{changed_key, outgoing_of},
+    permissions::Permissions,
+};
 use crate::error::Error;
-
-/// What belongs to a request, and what to an alert, by the beginning of the property.
-const REQUEST: [&str; 2] = ["http.", keys::HTTP_HEADER];
-const ALERT: [&str; 5] =
-    ["email.", "wechat.", "dingtalk.", "elasticjob.webhook.", "elasticjob.alert"];
-
-/// A timeout changes neither what is sent nor where. Whole names: the name of a header may end as a timeout does.
-const TIMEOUTS: [&str; 8] = [
-    "http.connect.timeout.milliseconds",
-    "http.read.timeout.milliseconds",
-    "wechat.connectTimeoutMilliseconds",
-    "wechat.readTimeoutMilliseconds",
-    "dingtalk.connectTimeoutMilliseconds",
-    "dingtalk.readTimeoutMilliseconds",
-    keys::WEBHOOK_CONNECT_TIMEOUT,
-    keys::WEBHOOK_READ_TIMEOUT,
-];
 
 /// Credentials of the worker itself, which systemd has in the same folder: the URLs of registry and history.
 const OWN_CREDENTIALS: &str = "elasticjob.";
@@ -107,14 +93,9 @@ impl SecretGrant {
 
 /// Whether two jobs have the same request, or the same alert, whichever this property belongs to.
 fn is_same(file: &Job, stored: &Job, key: &str) -> bool {
-    let belongs = |prefixes: &[&str], key: &str| prefixes.iter().any(|it| key.starts_with(it));
-    let is_request = belongs(&REQUEST, key);
-    let prefixes = if is_request { &REQUEST[..] } else { &ALERT[..] };
-    let keys = file.props.iter().chain(stored.props.iter()).map(|(key, _)| key);
-    let keys = keys.filter(|key| !TIMEOUTS.contains(key));
-    let mut keys = keys.filter(|key| belongs(prefixes, key));
-    (is_request || file.error_handler_type == stored.error_handler_type)
-        && keys.all(|key| file.props.get(key) == stored.props.get(key))
+    let outgoing = outgoing_of(key);
+    (outgoing == Outgoing::Request || file.error_handler_type == stored.error_handler_type)
+        && changed_key(outgoing, file, stored).is_none()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::{endpoint::Endpoint, process::Process, scene::Scene};
+use crate::{endpoint::Endpoint, metrics::metrics, process::Process, scene::Scene};
 
 /// Stores a job that fires every second.
 fn apply(scene: &Scene, name: &str, props: &str) {
@@ -44,7 +44,10 @@ async fn alert_of_a_registry_job_goes_only_to_allowed_hosts() {
     let props = format!("script.command.line: {path}, {}", webhook(&endpoint));
     apply(&scene, "fails", &props);
 
-    let mut process = worker(&scene, &scripts);
+    let mut process = worker(&scene, &[&scripts[..], &["--health-listen", "0"]].concat());
+    let line: serde_json::Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
+    let health = line["address"].as_str().unwrap().to_owned();
     process.wait_for_log("job failed");
     let refused = process.wait_for_log("alert refused");
     assert!(refused.contains(&address) && refused.contains("--http-allow"), "{refused}");
@@ -52,6 +55,8 @@ async fn alert_of_a_registry_job_goes_only_to_allowed_hosts() {
     // The refused alert affects neither the run nor the next one.
     process.wait_for_log("run started");
     process.wait_for_log("alert refused");
+    let count = &metrics(&health)[r#"elasticjob_alerts_total{job_name="fails",outcome="refused"}"#];
+    assert!(*count >= 2.0, "{count}");
     assert!(endpoint.is_untouched());
     process.terminate();
     process.wait();

@@ -70,8 +70,10 @@ async fn registry_cannot_have_the_secret_of_a_file_job_sent_elsewhere() {
     let folder = secrets_folder(&scene);
     let mut process = scene.start_worker(&["--http-allow", "127.0.0.1", "--secrets-dir", &folder]);
     assert_eq!(shop.next(), "GET /?key=hunter2 HTTP/1.1");
-    let missing = process.wait_for_log("there is no secret:absent in");
+    let missing = process.wait_for_log("cannot read secret");
     assert!(missing.contains(&folder) && missing.contains("absent"), "{missing}");
+    let failed = process.wait_for_log("this worker has no secret:absent");
+    assert!(!failed.contains(&folder), "what is recorded does not name the folder: {failed}");
 
     let stored = scene.get("ping/config").await.unwrap();
     let moved = stored.replace(&shop.address.to_string(), &attacker.address.to_string());

@@ -301,12 +301,14 @@ impl HttpWork {
 impl Work for HttpWork {
     fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
         let http = Http::of(setting.job)?;
-        let request = http.request(setting.job, &setting.secrets)?;
         let http_client = Arc::clone(&self.http_client);
         let outbound = match &self.outbound {
             Some(choose) => choose(setting.job),
             None => http_client.outbound().clone(),
         };
+        // Before a secret is read for it.
+        http_client::check(&outbound, &http.url).map_err(|refusal| not_sent(refusal.into()))?;
+        let request = http.request(setting.job, &setting.secrets)?;
         Ok(Arc::new(HttpHandler { http, request, http_client, outbound }))
     }
 }

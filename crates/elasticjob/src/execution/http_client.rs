@@ -197,7 +197,8 @@ fn redirect_policy(outbound: Outbound, redirects: Redirects) -> redirect::Policy
     })
 }
 
-fn check(outbound: &Outbound, url: &Url) -> Result<(), Refusal> {
+/// Checks that the host and the port of a URL are allowed.
+pub(super) fn check(outbound: &Outbound, url: &Url) -> Result<(), Refusal> {
     outbound.check(url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(0))
 }
 

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-use super::{attempt_result::ShardResult, failure::Failure};
+use super::{alert::AlertOutcome, attempt_result::ShardResult, failure::Failure};
 use crate::job::{JobName, RunId, Shard, TaskId};
 
 /// The part of a run that this instance executes.
@@ -60,6 +60,12 @@ pub trait Listener: Send + Sync + 'static {
     fn coalesced(&self, job: &JobName, fires: usize) {
         let _ = (job, fires);
     }
+
+    /// Called when an alert of the job was delivered or will not be: what became of it.
+    /// For counting; it must return quickly.
+    fn alerted(&self, job: &JobName, outcome: AlertOutcome) {
+        let _ = (job, outcome);
+    }
 }
 
 /// A job's listeners in their order.
@@ -92,19 +98,24 @@ impl Listeners {
 
     /// Calls `missed` of each.
     pub fn missed(&self, job: &JobName, fires: usize) {
-        self.count_fires(job, |listener| listener.missed(job, fires));
+        self.count(job, |listener| listener.missed(job, fires));
     }
 
     /// Calls `coalesced` of each.
     pub fn coalesced(&self, job: &JobName, fires: usize) {
-        self.count_fires(job, |listener| listener.coalesced(job, fires));
+        self.count(job, |listener| listener.coalesced(job, fires));
     }
 
-    fn count_fires(&self, job: &JobName, count: impl Fn(&dyn Listener)) {
+    /// Calls `alerted` of each.
+    pub fn alerted(&self, job: &JobName, outcome: AlertOutcome) {
+        self.count(job, |listener| listener.alerted(job, outcome));
+    }
+
+    fn count(&self, job: &JobName, count: impl Fn(&dyn Listener)) {
         for listener in &self.0 {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| count(&**listener))) {
                 let failure = Failure::panicked(&*payload);
-                tracing::error!(%job, error = %failure, "listener panicked on missed fires");
+                tracing::error!(%job, error = %failure, "listener panicked while counting");
             }
         }
     }

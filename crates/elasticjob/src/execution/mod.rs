@@ -48,6 +48,7 @@ mod work;
 #[cfg(feature = "http")]
 pub use self::http::Http;
 pub use self::{
+    alert::AlertOutcome,
     attempt_result::ShardResult,
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,

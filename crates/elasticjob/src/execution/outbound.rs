@@ -4,7 +4,8 @@
 //! program limits them: to hosts that its operator named, also after redirects. A host name is not enough, because its DNS entry may belong to another
 //! party. A connection goes only to an address that was resolved and checked here:
 //!
-//! * **Never** to link-local and multicast addresses and to those at which clouds serve credentials, unless the operator named the address itself.
+//! * **Never** to link-local and multicast addresses and to those at which clouds serve credentials, unless the operator named the address itself, for
+//!   every port for which the name is allowed. An IPv6 address that leads to an IPv4 address (NAT64, SIIT, 6to4, Teredo) is where that one is.
 //! * **In the same network as before**: a name that was first found on the internet does not lead into a private network or to this machine later
 //!   (DNS rebinding). Within its network the address of a name may change, as it does at a failover.
 
@@ -16,6 +17,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::secrets::Hidden;
 use crate::{job::Job, problem::Problem};
 
 /// Which hosts requests and alerts may reach: any, or only some. Clones share what is known about names.
@@ -147,18 +149,16 @@ impl Outbound {
     pub(super) fn admit(&self, name: &str, found: &[IpAddr]) -> Result<Vec<IpAddr>, Refusal> {
         let Some(allowed) = &self.0 else { return Ok(found.to_vec()) };
         let name = normal(name);
-        let is_named = |address: &IpAddr| {
-            let text = address.to_canonical().to_string();
-            allowed.hosts.iter().any(|known| known.host == text)
-        };
         let usable: Vec<IpAddr> = found
             .iter()
             .copied()
-            .filter(|address| Network::of(*address) != Network::Special || is_named(address))
+            .filter(|address| {
+                Network::of(*address) != Network::Special || allowed.has_named(&name, *address)
+            })
             .collect();
         if usable.is_empty() {
             let found = found.first().map_or("nothing".to_owned(), ToString::to_string);
-            let problem = "a link-local or metadata address, which has to be allowed by itself";
+            let problem = "a link-local or metadata address, which has to be allowed by itself and for the same ports";
             return Err(self.refusal(format!("{name} resolves to {found}, {problem}")));
         }
         let mut networks = allowed.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,6 +179,18 @@ impl Outbound {
     fn refusal(&self, problem: String) -> Refusal {
         let hint = self.0.as_ref().and_then(|allowed| allowed.hint.clone());
         Refusal(Problem { message: problem, hint })
+    }
+}
+
+impl AllowedHosts {
+    /// Whether the address itself is allowed, for every port for which this name is: a name is resolved for any of them.
+    fn has_named(&self, name: &str, address: IpAddr) -> bool {
+        let address = address.to_canonical().to_string();
+        let covers = |named: &AllowedHost, right: &AllowedHost| {
+            named.host == address && (named.port.is_none() || named.port == right.port)
+        };
+        let mut rights = self.hosts.iter().filter(|known| known.host == name);
+        rights.all(|right| self.hosts.iter().any(|named| covers(named, right)))
     }
 }
 
@@ -220,16 +232,20 @@ impl Network {
             Ipv4Addr::new(192, 0, 0, 192),
         ];
         let [first, second, ..] = address.octets();
+        // Shared by the customers of a provider, and for measurements within a network.
+        let is_internal = (first == 100 && (64..128).contains(&second))
+            || (first == 198 && (18..20).contains(&second));
         if address.is_link_local()
             || address.is_multicast()
-            || address.is_broadcast()
+            // Reserved, and the broadcast.
+            || first >= 240
             || first == 0
             || METADATA.contains(&address)
         {
             Self::Special
         } else if address.is_loopback() {
             Self::ThisMachine
-        } else if address.is_private() || (first == 100 && (64..128).contains(&second)) {
+        } else if address.is_private() || is_internal {
             Self::Private
         } else {
             Self::Internet
@@ -237,23 +253,34 @@ impl Network {
     }
 
     fn of_v6(address: Ipv6Addr) -> Self {
-        // Where AWS serves credentials of a machine.
-        const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
-        let segments = address.segments();
-        // A translator (NAT64) leads to the IPv4 address in the last 32 bits.
-        if segments[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
-            let [.., a, b, c, d] = address.octets();
-            return Self::of_v4(Ipv4Addr::new(a, b, c, d));
+        // Where Google Cloud and Scaleway serve credentials of a machine; AWS has a network for it.
+        const METADATA: [Ipv6Addr; 2] = [
+            Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+            Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+        ];
+        if address.is_loopback() {
+            return Self::ThisMachine;
         }
-        if address.is_unicast_link_local()
-            || address.is_multicast()
-            || address.is_unspecified()
-            || address == METADATA
+        let segments = address.segments();
+        let v4 = |high: u16, low: u16| Self::of_v4((u32::from(high) << 16 | u32::from(low)).into());
+        match segments {
+            // An IPv4 address in the old form (`::` is among them), and of a translator (SIIT, NAT64), or of one for local use.
+            [0, 0, 0, 0, 0 | 0xffff, 0, high, low] | [0x64, 0xff9b, 0..=1, 0, 0, 0, high, low] => {
+                return v4(high, low);
+            }
+            // A translator for local use with another form, of which it is not known where it leads; and the network of AWS.
+            [0x64, 0xff9b, 1, ..] | [0xfd00, 0xec2, ..] => return Self::Special,
+            // 6to4.
+            [0x2002, high, low, ..] => return v4(high, low),
+            // Teredo, which has the address inverted.
+            [0x2001, 0, .., high, low] => return v4(!high, !low),
+            _ => {}
+        }
+        let is_site_local = segments[0] & 0xffc0 == 0xfec0;
+        if address.is_unicast_link_local() || address.is_multicast() || METADATA.contains(&address)
         {
             Self::Special
-        } else if address.is_loopback() {
-            Self::ThisMachine
-        } else if address.is_unique_local() {
+        } else if address.is_unique_local() || is_site_local {
             Self::Private
         } else {
             Self::Internet
@@ -295,6 +322,12 @@ impl Refusal {
 
     pub(super) fn problem(&self) -> &Problem {
         &self.0
+    }
+
+    /// The same without these secrets.
+    pub(super) fn hiding(&self, hidden: &Hidden) -> Self {
+        let Problem { message, hint } = self.0.clone();
+        Self(Problem { message: hidden.hide(message), hint })
     }
 
     /// The same with a reason in front.
@@ -349,6 +382,16 @@ mod tests {
             "64:ff9b::a9fe:a9fe",
             "fe80::1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:42::42",
+            "::169.254.169.254",
+            "2002:a9fe:a9fe::1",
+            "::ffff:0:a9fe:a9fe",
+            "2001:0:4136:e378:8000:63bf:5601:5601",
+            "64:ff9b:1::a9fe:a9fe",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "240.0.0.1",
             "100.100.100.200",
             "168.63.129.16",
             "0.0.0.0",
@@ -369,6 +412,30 @@ mod tests {
     }
 
     #[test]
+    fn address_with_a_port_is_named_for_that_port_only() {
+        let metadata = addresses(&["169.254.169.254"]);
+
+        let every_port = Outbound::only(["shop.example", "169.254.169.254:80"]);
+        let refused = every_port.admit("shop.example", &metadata).unwrap_err();
+        assert!(refused.to_string().contains("for the same ports"), "{refused}");
+        let other_port = Outbound::only(["shop.example:81", "169.254.169.254:80"]);
+        assert!(other_port.admit("shop.example", &metadata).is_err());
+
+        for hosts in [
+            &["shop.example:80", "169.254.169.254:80"][..],
+            &["shop.example:80", "shop.example:81", "169.254.169.254"],
+            &["169.254.169.254:80"],
+        ] {
+            let name = hosts[0].trim_end_matches(":80");
+            assert_eq!(
+                Outbound::only(hosts).admit(name, &metadata).as_ref(),
+                Ok(&metadata),
+                "{hosts:?}"
+            );
+        }
+    }
+
+    #[test]
     fn name_does_not_move_to_another_network() {
         for (first, rebound) in [
             ("93.184.216.34", "127.0.0.1"),
@@ -376,6 +443,11 @@ mod tests {
             ("2606:2800::1", "fd00::1"),
             ("10.0.0.1", "::1"),
             ("127.0.0.1", "192.168.0.1"),
+            ("2606:2800::1", "fec0::1"),
+            ("93.184.216.34", "2002:a00:1::1"),
+            ("93.184.216.34", "64:ff9b::a00:1"),
+            ("93.184.216.34", "64:ff9b:1::7f00:1"),
+            ("93.184.216.34", "198.18.0.1"),
         ] {
             let outbound = Outbound::only(["shop.example"]);
             let (first, rebound) = (addresses(&[first]), addresses(&[rebound]));

@@ -5,7 +5,9 @@
 //!
 //! * **Whether the job may use it there.** Everyone who can write to the registry can write a reference into a job; without a check they could have any
 //!   secret sent to a host of their own. The program decides ([`Secrets::new`]), from the job's configuration and the target.
-//! * **Where it would go.** A reference is a part of a URL, or all of it, and never its host: the target is known without the secret.
+//! * **Where it would go.** A reference is a part of a URL and never its host: the target is known without the secret, and a host that may not be
+//!   reached is refused before a file is read. Only if a reference is all of a URL, the target is known, and checked, after that; messages do not
+//!   name it.
 
 use std::{
     fmt,
@@ -17,14 +19,24 @@ use std::{
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::failure::Failure;
+#[cfg(feature = "http")]
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use super::{
+    failure::Failure,
+    outbound::{Outbound, Refusal},
+};
 use crate::{
     job::{Alert, Email, Job, SecretRef},
     problem::Problem,
 };
 
 #[cfg(feature = "http")]
+use super::http_client;
+#[cfg(feature = "http")]
 use crate::job::{Dingtalk, Webhook, keys};
+#[cfg(feature = "http")]
+use percent_encoding::percent_decode_str;
 
 /// Largest secret.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -81,9 +93,8 @@ pub(crate) struct Hidden(Vec<HiddenSecret>);
 #[derive(Clone)]
 struct HiddenSecret {
     reference: String,
-    value: String,
-    /// As in a URL, and as in JSON.
-    encoded: [String; 2],
+    /// The secret, and as it is written in a URL, in JSON and in headers. The longest first, so that none is left in part.
+    forms: Vec<String>,
 }
 
 impl Secrets {
@@ -134,13 +145,20 @@ impl Secrets {
             let value = self.read(job, &secret)?;
             let origin = origin(&value);
             secret.origin = Some(origin.as_deref().unwrap_or_default());
-            self.check(job, &secret)?;
-            if origin.is_none() {
+            // Its target is a part of the secret.
+            if !self.may_use(job, &secret) {
+                return Err(refused(
+                    key,
+                    format_args!("{reference} may not be sent where it leads"),
+                ));
+            }
+            let Some(origin) = origin else {
                 return Err(Failure::new(format_args!(
                     "{key}: {reference} is not an http or https URL"
                 )));
-            }
+            };
             let value = hidden.add(reference, value);
+            hidden.add_target(&origin);
             return Ok(Resolved { value, hidden });
         }
         if SecretRef::find_all(text).next().is_none() {
@@ -156,7 +174,26 @@ impl Secrets {
             let value = hidden.add(reference, self.read(job, &secret)?);
             Ok::<_, Failure>(utf8_percent_encode(&value, URL_PART).to_string())
         })?;
+        hidden.add_basic_authentication(&value);
         Ok(Resolved { value, hidden })
+    }
+
+    /// Checks that the target of an alert may be reached, as far as it is known without its secrets.
+    pub(super) fn check_target(alert: &Alert, outbound: &Outbound) -> Result<(), Refusal> {
+        match alert {
+            Alert::Email(email) => outbound.check(&email.host, email.port),
+            #[cfg(feature = "http")]
+            Alert::Wechat(webhook)
+            | Alert::Webhook(webhook)
+            | Alert::Dingtalk(Dingtalk { webhook, .. }) => {
+                let target = origin_without_references(&webhook.url);
+                match target.and_then(|origin| origin.parse::<reqwest::Url>().ok()) {
+                    Some(url) => http_client::check(outbound, &url),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Replaces the references of an alert: in its URL, its password and its key.
@@ -216,31 +253,41 @@ impl Secrets {
             let hint = "--secrets-dir DIR names it; a program calls Node::secrets";
             return Err(Failure::new(Problem::new(problem).with_hint(hint)));
         };
-        let path = folder.path.display();
         folder.read(name).map_err(|error| {
+            // The failure is recorded, and shown to people who have no business with the folders of this machine.
+            let path = folder.path.display();
+            tracing::error!(job = %job.name, secret = name, folder = %path, %error, "cannot read secret");
             let problem = match error.kind() {
-                io::ErrorKind::NotFound => format!("{key}: there is no secret:{name} in {path}"),
-                _ => format!("{key}: secret:{name} in {path} cannot be used: {error}"),
+                io::ErrorKind::NotFound => format!("{key}: this worker has no secret:{name}"),
+                _ => format!("{key}: secret:{name} cannot be used: {error}"),
             };
-            let hint = format!("a file {name} in that folder, readable for this worker");
+            let hint = format!("a file {name}, readable for the worker, in its folder of secrets");
             Failure::new(Problem::new(problem).with_hint(hint))
         })
     }
 
     fn check(&self, job: &Job, secret: &SecretUse<'_>) -> Result<(), Failure> {
-        let Some(folder) = &self.0 else { return Ok(()) };
-        if (folder.may_use)(job, secret) {
+        if self.may_use(job, secret) {
             return Ok(());
         }
         let SecretUse { name, key, origin } = secret;
-        let target = match origin {
-            Some(origin) if !origin.is_empty() => format!(" sent to {origin}"),
-            _ => " used".to_owned(),
-        };
-        let problem = format!("{key}: secret:{name} may not be{target} by this job");
-        let hint = "--secrets-for NAME=ORIGIN allows it to jobs of the registry; a job file may use every secret, as long as the registry does not change the request";
-        Err(Failure::new(Problem::new(problem).with_hint(hint)).permanent())
+        Err(match origin {
+            Some(origin) if !origin.is_empty() => {
+                refused(key, format_args!("secret:{name} may not be sent to {origin}"))
+            }
+            _ => refused(key, format_args!("secret:{name} may not be used")),
+        })
     }
+
+    fn may_use(&self, job: &Job, secret: &SecretUse<'_>) -> bool {
+        self.0.as_ref().is_none_or(|folder| (folder.may_use)(job, secret))
+    }
+}
+
+fn refused(key: &str, problem: fmt::Arguments<'_>) -> Failure {
+    let hint = "--secrets-for NAME=ORIGIN allows it to jobs of the registry; a job file may use every secret, as long as the registry does not change the request";
+    let problem = Problem::new(format!("{key}: {problem} by this job"));
+    Failure::new(problem.with_hint(hint)).permanent()
 }
 
 /// Everyone who can write to the registry chooses how many references a text has, and each reads a file.
@@ -280,10 +327,38 @@ impl Hidden {
     fn add(&mut self, reference: SecretRef<'_>, value: String) -> String {
         let json = serde_json::Value::from(value.as_str()).to_string();
         let unquoted = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
-        let encoded = [utf8_percent_encode(&value, URL_PART).to_string(), unquoted];
-        let reference = reference.to_string();
-        self.0.push(HiddenSecret { reference, value: value.clone(), encoded });
+        let in_url = utf8_percent_encode(&value, URL_PART).to_string();
+        self.0.push(HiddenSecret { reference: reference.to_string(), forms: Vec::new() });
+        self.add_forms([in_url, unquoted, value.clone()]);
         value
+    }
+
+    /// Adds to the last secret how it may be written.
+    fn add_forms(&mut self, forms: impl IntoIterator<Item = String>) {
+        let Some(secret) = self.0.last_mut() else { return };
+        secret.forms.extend(forms.into_iter().filter(|form| !form.is_empty()));
+        secret.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    }
+
+    /// The last secret is a URL with this origin.
+    #[cfg(feature = "http")]
+    fn add_target(&mut self, origin: &str) {
+        let Ok(url) = origin.parse::<reqwest::Url>() else { return };
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        let parts = [Some(origin), authority, url.host_str()];
+        self.add_forms(parts.into_iter().flatten().map(ToOwned::to_owned));
+    }
+
+    /// User and password of a URL are sent as one encoded header, in which the secret does not occur as it is.
+    #[cfg(feature = "http")]
+    fn add_basic_authentication(&mut self, resolved: &str) {
+        let Ok(url) = resolved.parse::<reqwest::Url>() else { return };
+        if url.username().is_empty() && url.password().is_none() {
+            return;
+        }
+        let decoded = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
+        let (user, password) = (decoded(url.username()), decoded(url.password().unwrap_or("")));
+        self.add_forms([STANDARD.encode(format!("{user}:{password}"))]);
     }
 
     /// Hides the secrets of another text as well, and returns the text.
@@ -304,8 +379,7 @@ impl Hidden {
     /// A message with every secret replaced by its reference: a server may repeat what it was sent.
     pub(crate) fn hide(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
-            let forms = secret.encoded.iter().chain([&secret.value]);
-            forms.fold(text, |text, form| text.replace(form, &secret.reference))
+            secret.forms.iter().fold(text, |text, form| text.replace(form, &secret.reference))
         })
     }
 }

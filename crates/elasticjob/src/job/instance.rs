@@ -10,10 +10,29 @@ use super::{
 };
 
 const SEPARATOR: &str = "@-@";
+/// What ElasticJob 2.x, and 3.0.0 before its release, writes into the node of an instance that is to run all its shards now.
+pub(crate) const INSTANCE_TRIGGER: &str = "TRIGGER";
+
+/// Whether the data of an instance node is that of ElasticJob 2.x, which stores no document there, only its trigger.
+pub(crate) fn is_legacy_document(data: &[u8]) -> bool {
+    data.trim_ascii().is_empty() || is_instance_trigger(data)
+}
+
+/// Whether the data of an instance node is the trigger of ElasticJob 2.x.
+pub(crate) fn is_instance_trigger(data: &[u8]) -> bool {
+    data.trim_ascii() == INSTANCE_TRIGGER.as_bytes()
+}
 
 /// The server part of an instance id; the whole text if it is not an instance id.
 pub fn server_of(id: &str) -> &str {
     id.split_once(SEPARATOR).map_or(id, |(server, _)| server)
+}
+
+/// Address and process id of an instance id: the same for all sessions of one process. The whole text if it is not an instance id.
+pub fn process_of(id: &str) -> &str {
+    let Some((server, process)) = id.split_once(SEPARATOR) else { return id };
+    let pid = process.split('-').next().unwrap_or(process);
+    &id[..server.len() + SEPARATOR.len() + pid.len()]
 }
 
 /// An instance's id: `192.168.1.5@-@4711-9f86d081`, or `192.168.1.5@-@4711` for a Java instance.
@@ -154,7 +173,8 @@ impl Instance {
         emit(&Node::mapping(entries.collect()))
     }
 
-    /// Reads the document at `instances/{id}`. An empty document, which version 2.1.5 writes, is an instance without labels.
+    /// Reads the document at `instances/{id}`. An empty document, which version 2.1.5 writes, is an instance without labels; so is its trigger, which
+    /// replaces the document until the instance has seen it.
     ///
     /// Unlike Java, this ignores unknown keys: no other instance rewrites the document, and a live instance must not be dropped because
     /// a newer version stores more keys.
@@ -169,6 +189,9 @@ impl Instance {
         if document.len() > MAX_DOCUMENT {
             let problem = format!("it has more than {MAX_DOCUMENT} bytes");
             return Err(unreadable(None, None, &problem));
+        }
+        if is_legacy_document(document) {
+            return Ok(Self::new(id.clone()));
         }
         let text =
             std::str::from_utf8(document).map_err(|_| unreadable(None, None, "it is not UTF-8"))?;
@@ -229,6 +252,13 @@ mod tests {
     }
 
     #[test]
+    fn sessions_of_one_process_have_the_same_address_and_process_id() {
+        assert_eq!(process_of("10.0.0.7@-@4711-9f86d081"), "10.0.0.7@-@4711");
+        assert_eq!(process_of("10.0.0.7@-@4711"), "10.0.0.7@-@4711");
+        assert_eq!(process_of("unknown"), "unknown");
+    }
+
+    #[test]
     fn documents_of_all_versions_are_read() {
         let from_java = read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\n").unwrap();
         let from_2_1_5 = read("").unwrap();
@@ -236,6 +266,7 @@ mod tests {
             read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\nmood: [good]\n").unwrap();
 
         assert_eq!(from_java, from_2_1_5);
+        assert_eq!(from_java, read("TRIGGER").unwrap());
         assert_eq!(from_java, with_unknown_key);
     }
 

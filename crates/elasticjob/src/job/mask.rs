@@ -2,7 +2,8 @@
 //!
 //! Two things decide: the *name* of a property (`email.password`, `apiKey`), and the *form* of a text, whatever its name: a password or a key in a
 //! URL, `token=…` in a command line, `"password": "…"` in a body, a token with a known prefix. A property with a secret name is masked as a whole, a
-//! text only where the secret is, so that the rest stays readable.
+//! text only where the secret is, so that the rest stays readable. What is certainly harmless is shown: the number of a measure (`max_tokens=4096`), a
+//! plain word as the `key` in the query of a URL.
 //!
 //! A masked value that comes back in an edit stands for the stored one ([`restore_masked`]). A value that was changed around its mask is refused: with
 //! another host in a URL, the secret would be sent there.
@@ -10,6 +11,8 @@
 //! References to secrets ([`SecretRef`]) are no secrets, and stay as they are.
 
 use std::{borrow::Cow, ops::Range};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
 use super::{
     bounds::{MAX_LISTED_TEXT, shorten},
@@ -47,10 +50,35 @@ const SECRET_WORDS: [&str; 10] = [
     "signature",
     "bearer",
 ];
+/// Beginnings of longer words that only look like those.
+const HARMLESS_PARTS: [&str; 3] = ["tokeniz", "tokenis", "secretar"];
+/// Words in the name of a number: `max_tokens`, `password.min.length`, `webhook.timeout`. A number is then no secret.
+const MEASURES: [&str; 20] = [
+    "max",
+    "min",
+    "num",
+    "count",
+    "limit",
+    "length",
+    "size",
+    "per",
+    "ttl",
+    "age",
+    "expiry",
+    "interval",
+    "timeout",
+    "millis",
+    "milliseconds",
+    "seconds",
+    "minute",
+    "minutes",
+    "hours",
+    "days",
+];
 /// Words before `key` that make it secret: `api_key`, `private.key`.
 const KEYS_OF: [&str; 9] =
     ["api", "access", "private", "secret", "signing", "encryption", "auth", "master", "account"];
-/// Parameters in the query of a URL that are secret there only: WeChat's `key`, DingTalk's `sign`, Azure's `code`.
+/// Parameters in the query of a URL that are secret there only, unless they are a plain word: WeChat's `key`, DingTalk's `sign`, Azure's `code`.
 const QUERY_WORDS: [&str; 3] = ["key", "sign", "code"];
 /// Path segments of a URL after which a token follows: `/hook/TOKEN`, `/api/webhooks/ID/TOKEN`.
 const TOKEN_FOLLOWS: [&str; 5] = ["hook", "hooks", "webhook", "webhooks", "webhookb2"];
@@ -75,6 +103,8 @@ const TOKEN_PREFIXES: [&str; 14] = [
 const MIN_TOKEN: usize = 16;
 /// A path segment of this length, with a mix of letters and digits in it that is at least [`MIN_TOKEN`] long, is taken for a token.
 const MIN_RANDOM_SEGMENT: usize = 24;
+/// Longest user and password that are looked for in a word.
+const MAX_ENCODED: usize = 1_024;
 const AUTH_SCHEMES: [&str; 4] = ["bearer", "basic", "token", "digest"];
 
 /// A property for display: `***` if its name says that it is a secret, otherwise its value with the secrets in it masked.
@@ -87,7 +117,7 @@ const AUTH_SCHEMES: [&str; 4] = ["bearer", "basic", "token", "digest"];
 /// assert_eq!(mask_value("http.uri", "https://u:hunter2@shop/x?key=4711"), "https://u:***@shop/x?key=***");
 /// ```
 pub fn mask_value<'a>(key: &str, value: &'a str) -> Cow<'a, str> {
-    if value.is_empty() || !is_secret_name(key) || is_only_references(value) {
+    if value.is_empty() || !is_secret(key, value) || is_only_references(value) {
         return mask_text(value);
     }
     // The parts of a URL beside its reference may be shown.
@@ -121,8 +151,8 @@ pub fn mask_for_list(text: &str) -> String {
 pub fn mask_text(text: &str) -> Cow<'_, str> {
     let mut spans = Vec::new();
     find_in_urls(text, &mut spans);
-    find_pairs(text, &mut spans);
-    find_tokens(text, &mut spans);
+    find_in_words(text, &mut spans);
+    find_private_key(text, &mut spans);
     spans.retain(|span| !span.is_empty() && !is_only_references(&text[span.clone()]));
     if spans.is_empty() {
         return Cow::Borrowed(text);
@@ -194,20 +224,36 @@ fn is_only_references(value: &str) -> bool {
     found && (rest.is_empty() || AUTH_SCHEMES.iter().any(|word| rest.eq_ignore_ascii_case(word)))
 }
 
-/// Whether the value of a property with this name is a secret.
+/// Whether this value of a property is a secret, by its name.
+fn is_secret(name: &str, value: &str) -> bool {
+    is_secret_name(name) && !(is_number(value) && is_measure(name))
+}
+
+fn is_measure(name: &str) -> bool {
+    words(name).iter().any(|word| MEASURES.contains(&word.as_str()))
+}
+
+/// Whether a value is a plain number, with a unit of time at most.
+fn is_number(value: &str) -> bool {
+    let digits = value.trim_end_matches(|each: char| each.is_ascii_lowercase());
+    (1..=9).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && ["", "ms", "s", "m", "h", "d"].contains(&&value[digits.len()..])
+}
+
+/// Whether the value of a property with this name is a secret, unless it is the number of a measure.
 fn is_secret_name(name: &str) -> bool {
-    // Java's timeouts of a webhook are below its name.
-    if name.ends_with("TimeoutMilliseconds") {
-        return false;
-    }
+    let has_part = |text: &str| {
+        let text = HARMLESS_PARTS.iter().fold(text.to_owned(), |text, part| text.replace(part, ""));
+        SECRET_PARTS.iter().any(|part| text.contains(part))
+    };
     let words = words(name);
     let is_key = |(index, word): (usize, &String)| {
         word == "key" && index > 0 && KEYS_OF.contains(&words[index - 1].as_str())
     };
-    words.iter().any(|word| {
-        SECRET_WORDS.contains(&word.as_str()) || SECRET_PARTS.iter().any(|part| word.contains(part))
-    }) || words.iter().enumerate().any(is_key)
-        || SECRET_PARTS.iter().any(|part| name.to_ascii_lowercase().contains(part))
+    words.iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+        || words.iter().enumerate().any(is_key)
+        || has_part(&name.to_ascii_lowercase())
 }
 
 /// The words of a name, in lower case: `db.apiKey` has `db`, `api`, `key`.
@@ -273,11 +319,16 @@ fn find_in_url(text: &str, url: Range<usize>, is_http: bool, spans: &mut Vec<Ran
     let host = &rest[host_start..authority_end];
     let path_end =
         rest[authority_end..].find(['?', '#']).map_or(rest.len(), |length| authority_end + length);
-    find_in_path(&rest[authority_end..path_end], host, url.start + authority_end, spans);
+    let is_hook =
+        find_in_path(&rest[authority_end..path_end], host, url.start + authority_end, spans);
+    let is_key = |name: &str, value: &str| {
+        QUERY_WORDS.contains(&name.to_ascii_lowercase().as_str())
+            && (is_hook || !is_plain_words(value))
+    };
     let mut at = path_end;
     for pair in rest[path_end..].split(['?', '#', '&', ';']) {
         if let Some((name, value)) = pair.split_once('=')
-            && (is_secret_name(name) || QUERY_WORDS.contains(&name.to_ascii_lowercase().as_str()))
+            && (is_secret(name, value) || is_key(name, value))
         {
             let value_at = url.start + at + name.len() + 1;
             spans.push(value_at..value_at + value.len());
@@ -286,8 +337,18 @@ fn find_in_url(text: &str, url: Range<usize>, is_http: bool, spans: &mut Vec<Ran
     }
 }
 
-/// Tokens in the path of a URL.
-fn find_in_path(path: &str, host: &str, offset: usize, spans: &mut Vec<Range<usize>>) {
+/// Whether a value has words alone, as `open-orders` has: short ones, each in one case.
+fn is_plain_words(value: &str) -> bool {
+    let is_word = |word: &str| {
+        (1..=12).contains(&word.len())
+            && (word.bytes().all(|byte| byte.is_ascii_lowercase())
+                || word.bytes().all(|byte| byte.is_ascii_uppercase()))
+    };
+    value.len() <= 40 && value.split(['-', '_', '.', ',']).all(is_word)
+}
+
+/// Tokens in the path of a URL. Returns whether it is the URL of a webhook.
+fn find_in_path(path: &str, host: &str, offset: usize, spans: &mut Vec<Range<usize>>) -> bool {
     let mut follows = host.starts_with("hooks.");
     let mut at = offset;
     for segment in path.split('/') {
@@ -305,6 +366,7 @@ fn find_in_path(path: &str, host: &str, offset: usize, spans: &mut Vec<Range<usi
         }
         at += segment.len() + 1;
     }
+    follows
 }
 
 /// Whether a path segment looks like a token: long, with letters and digits mixed. Words with dashes, and UUIDs, which are mostly ids, do not.
@@ -322,8 +384,8 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
 }
 
-/// Values after a secret name: `token=…`, `"password": "…"`, `--api-key …`, `Authorization: Bearer …`, `-u name:…`.
-fn find_pairs(text: &str, spans: &mut Vec<Range<usize>>) {
+/// What the words of a text tell: see [`secret_at`].
+fn find_in_words(text: &str, spans: &mut Vec<Range<usize>>) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -332,29 +394,80 @@ fn find_pairs(text: &str, spans: &mut Vec<Range<usize>>) {
             continue;
         }
         let end = at + bytes[at..].iter().take_while(|byte| is_name_byte(**byte)).count();
-        let name = &text[at..end];
-        let is_flag = name.starts_with('-');
-        let word = name.trim_start_matches('-');
-        let found = if SecretRef::starts_at(text, at) {
-            // Not the name `secret` with a value.
-            None
-        } else if AUTH_SCHEMES[..2].iter().any(|scheme| word.eq_ignore_ascii_case(scheme)) {
-            // Prose has such words, too; a credential is longer than what follows them there.
-            next_word(text, end).filter(|span| span.len() >= MIN_TOKEN)
-        } else if matches!(name, "-u" | "--user") {
-            next_word(text, end).and_then(|span| {
-                let colon = text[span.clone()].find(':')?;
-                Some(span.start + colon + 1..span.end)
-            })
-        } else if is_secret_name(word) {
-            pair_value(text, end, is_flag)
-        } else {
-            None
-        };
+        let found = secret_at(text, at..end);
         // What is found is not searched again: a text of nothing but names would take a time that grows with its square.
         at = found.as_ref().map_or(end, |span| span.end.max(end));
         spans.extend(found);
     }
+}
+
+/// The secret that a word announces or is: `token=…`, `"password": "…"`, `--api-key …`, `Authorization: Bearer …`, `-u name:…`, a token with a known
+/// beginning, an encoded user and password.
+fn secret_at(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let (name, end) = (&text[at.clone()], at.end);
+    let is_flag = name.starts_with('-');
+    let word = name.trim_start_matches('-');
+    if SecretRef::starts_at(text, at.start) {
+        // Not the name `secret` with a value.
+        return None;
+    }
+    if AUTH_SCHEMES[..2].iter().any(|scheme| word.eq_ignore_ascii_case(scheme)) {
+        // Prose has such words, too; a credential is longer than what follows them there.
+        let is_credential = |span: &Range<usize>| {
+            span.len() >= MIN_TOKEN || is_encoded_account(&text[span.clone()])
+        };
+        return next_word(text, end).filter(is_credential);
+    }
+    if matches!(name, "-u" | "--user") {
+        let account = next_word(text, end)?;
+        let colon = text[account.clone()].find(':')?;
+        let password = account.start + colon + 1..account.end;
+        let is_id = |id: &str| id.len() <= 5 && id.bytes().all(|byte| byte.is_ascii_digit());
+        // Ids of a user and a group, as containers have them.
+        let is_ids =
+            is_id(&text[account.start..account.start + colon]) && is_id(&text[password.clone()]);
+        return (!is_ids).then_some(password);
+    }
+    if is_secret_name(word) {
+        let value = pair_value(text, end, is_flag);
+        return value.filter(|span| is_secret(word, &text[span.clone()]));
+    }
+    if word.len() >= MIN_TOKEN && TOKEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return Some(at);
+    }
+    let encoded = encoded_at(text, at.start)?;
+    let is_account = encoded.len() >= MIN_TOKEN && is_encoded_account(&text[encoded.clone()]);
+    is_account.then_some(encoded)
+}
+
+/// The characters of Base64 that begin here, unless they began before.
+fn encoded_at(text: &str, start: usize) -> Option<Range<usize>> {
+    let is_encoding = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+    if text[..start].bytes().next_back().is_some_and(is_encoding) {
+        return None;
+    }
+    let rest = &text.as_bytes()[start..];
+    let length = rest.iter().take_while(|byte| is_encoding(**byte)).count();
+    let padding = rest[length..].iter().take(2).take_while(|byte| **byte == b'=').count();
+    Some(start..start + length + padding)
+}
+
+/// Whether a text is the Base64 of a user and a password, as `Authorization: Basic` has it.
+fn is_encoded_account(text: &str) -> bool {
+    if text.len() > MAX_ENCODED {
+        return false;
+    }
+    let Ok(decoded) = STANDARD_NO_PAD.decode(text.trim_end_matches('=')) else { return false };
+    let Ok(decoded) = String::from_utf8(decoded) else { return false };
+    let is_user = |each: char| each.is_alphanumeric() || "._@-+".contains(each);
+    decoded.split_once(':').is_some_and(|(user, password)| {
+        // With slashes it is a URL.
+        let is_password = !password.is_empty() && !password.starts_with("//");
+        !user.is_empty()
+            && is_password
+            && user.chars().all(is_user)
+            && !password.contains(char::is_control)
+    })
 }
 
 /// The value of a secret name that ends here.
@@ -380,11 +493,11 @@ fn pair_value(text: &str, end: usize, is_flag: bool) -> Option<Range<usize>> {
 
 /// The next word from here on: in quotes up to the closing one, otherwise up to a space or a separator.
 fn next_word(text: &str, from: usize) -> Option<Range<usize>> {
-    let rest = text[from..].trim_start().trim_start_matches('\\');
+    let escaped = text[from..].trim_start();
+    let rest = escaped.trim_start_matches('\\');
     let start = text.len() - rest.len();
     if let Some(quote) = rest.chars().next().filter(|first| matches!(first, '"' | '\'')) {
-        let length = rest[1..].find(quote).unwrap_or(rest.len() - 1);
-        let length = rest[1..=length].strip_suffix('\\').map_or(length, str::len);
+        let length = quoted_length(&rest[1..], quote, escaped.len() - rest.len());
         return Some(start + 1..start + 1 + length).filter(|span| !span.is_empty());
     }
     let ends = |character: char| {
@@ -395,26 +508,31 @@ fn next_word(text: &str, from: usize) -> Option<Range<usize>> {
     Some(start..start + length).filter(|span| !span.is_empty())
 }
 
-/// Tokens with a known beginning, and private keys.
-fn find_tokens(text: &str, spans: &mut Vec<Range<usize>>) {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        if !is_name_byte(bytes[at]) {
-            at += 1;
+/// How long a quoted text is, without the closing quote and its backslashes; all of it if it is not closed. `escapes` is the number of backslashes before
+/// the opening quote: none in JSON, one in JSON that is a text of other JSON, and so on. A quote with more is a part of the text.
+fn quoted_length(text: &str, quote: char, escapes: usize) -> usize {
+    let mut backslashes = 0;
+    for (at, character) in text.char_indices() {
+        if character == '\\' {
+            backslashes += 1;
             continue;
         }
-        let end = at + bytes[at..].iter().take_while(|byte| is_name_byte(**byte)).count();
-        let word = &text[at..end];
-        if word.len() >= MIN_TOKEN && TOKEN_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
-            spans.push(at..end);
+        // With fewer, an outer text ends.
+        if character == quote
+            && (backslashes < escapes || backslashes % (2 * escapes + 2) == escapes)
+        {
+            return at - backslashes.min(escapes);
         }
-        at = end;
+        backslashes = 0;
     }
+    text.len()
+}
+
+fn find_private_key(text: &str, spans: &mut Vec<Range<usize>>) {
     if let Some(begin) = text.find("PRIVATE KEY-----") {
-        let end = text.rfind("-----END").unwrap_or(text.len());
         let begin = begin + "PRIVATE KEY-----".len();
-        spans.push(begin..end.max(begin));
+        let end = text[begin..].rfind("-----END").map_or(text.len(), |length| begin + length);
+        spans.push(begin..end);
     }
 }
 
@@ -425,6 +543,21 @@ mod tests {
     use super::*;
 
     const SECRET: &str = "hunter2-hunter2-hunter2";
+
+    #[test]
+    fn quote_in_a_secret_leaves_none_of_it() {
+        for (text, masked) in [
+            (r#"{"password":"ab\"hunter2","a":1}"#, r#"{"password":"***","a":1}"#),
+            (r#"{"password":"hunter2\\","a":"b"}"#, r#"{"password":"***","a":"b"}"#),
+            (r#"{\"password\":\"hunter2\",\"a\":1}"#, r#"{\"password\":\"***\",\"a\":1}"#),
+            (r#"{\"password\":\"ab\\\"hunter2\"}"#, r#"{\"password\":\"***\"}"#),
+            (r#""{\"password\":\"hunter2" -v"#, r#""{\"password\":\"***" -v"#),
+            (r#"--password "ab\"hunter2"#, r#"--password "***"#),
+            ("-----END X----- PRIVATE KEY-----\nhunter2", "-----END X----- PRIVATE KEY-----***"),
+        ] {
+            assert_eq!(mask_text(text), masked);
+        }
+    }
 
     #[test]
     fn property_with_a_secret_name_is_masked_as_a_whole() {
@@ -456,7 +589,6 @@ mod tests {
             "partition.key",
             "compass.heading",
             "elasticjob.timeout",
-            "wechat.readTimeoutMilliseconds",
             "jobParameter",
         ] {
             assert_eq!(mask_value(key, "plain"), "plain", "{key}");
@@ -526,7 +658,54 @@ mod tests {
             "{\"orders\":\"all\"}",
             "ssh://backup@host/folder",
             "https://shop.example/services/orders/settle-orders-2026-batch-v2",
+            "llm.py --max-tokens 4096 max_tokens=4096 tokenizer=cl100k_base --tokenizer bpe",
+            r#"{"maxTokens": 4096, "tokens_per_minute":"90000", "password_min_length": 12}"#,
+            "docker run -u 1000:1000 --user 0:0 shop",
+            "https://shop.example/export?key=orders&code=de&sign=plus",
+            "https://shop.example/export?key=open-orders",
         ] {
+            assert_eq!(mask_text(text), text);
+        }
+        for (key, value) in [
+            ("llm.max_tokens", "4096"),
+            ("llm.tokenizer", "bpe"),
+            ("wechat.readTimeoutMilliseconds", "90"),
+        ] {
+            assert_eq!(mask_value(key, value), value, "{key}");
+        }
+    }
+
+    #[test]
+    fn name_of_a_number_hides_what_is_no_number() {
+        for (text, shown) in [
+            ("max_tokens=hunter2", "max_tokens=***"),
+            ("token=4711", "token=***"),
+            ("tokens=4711", "tokens=***"),
+            ("password=12345678", "password=***"),
+            ("curl -u 1000:hunter2 x", "curl -u 1000:*** x"),
+            ("curl -u 4711:12345678 x", "curl -u 4711:*** x"),
+            ("https://x/?key=AIzaSyD-9tSrke72PouQMnMX", "https://x/?key=***"),
+            ("https://x/?key=qwertyuiopasdfghjklz", "https://x/?key=***"),
+            ("https://x/?code=123456", "https://x/?code=***"),
+            ("https://x/webhook/send?key=orders", "https://x/webhook/send?key=***"),
+        ] {
+            assert_eq!(mask_text(text), shown);
+        }
+        assert_eq!(mask_value("llm.max_tokens", "sk-hunter2"), MASK);
+    }
+
+    #[test]
+    fn encoded_user_and_password_is_masked() {
+        for (text, shown) in [
+            ("Authorization: Basic dTpw", "Authorization: Basic ***"),
+            ("curl -H 'X-Auth-Proxy: Basic amFuZTpwdw=='", "curl -H 'X-Auth-Proxy: Basic ***'"),
+            ("sent Basic dTpw today", "sent Basic *** today"),
+            ("sent Basic amFuZTpwdw==", "sent Basic ***"),
+            ("header=amFuZTpodW50ZXIy", "header=***"),
+        ] {
+            assert_eq!(mask_text(text), shown);
+        }
+        for text in ["Basic settlement of orders", "Basic accounting", "path=aGVsbG8gd29ybGQ="] {
             assert_eq!(mask_text(text), text);
         }
     }

@@ -39,6 +39,7 @@ mod shards;
 mod wire;
 mod yaml;
 
+pub(crate) use self::instance::{INSTANCE_TRIGGER, is_instance_trigger, is_legacy_document};
 pub use self::{
     alert::{Alert, Dingtalk, Email, Webhook},
     bounds::Bound,
@@ -46,7 +47,7 @@ pub use self::{
     error::{InvalidValue, UnreadableDocument},
     fire::{Attempt, FencingToken, Fire, RunId, RunReason, Shard, TaskId},
     foreign_config::ForeignConfig,
-    instance::{Instance, InstanceId, server_of},
+    instance::{Instance, InstanceId, process_of, server_of},
     job::{Job, KeySpelling},
     legacy::{LegacyJob, LegacyKind},
     mask::{MASK, mask_for_list, mask_text, mask_value, restore_masked},

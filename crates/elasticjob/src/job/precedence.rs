@@ -6,6 +6,7 @@
 use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use super::{
+    bounds::shorten,
     job::{EmptyValues, Job, KeySpelling},
     mask::mask_value,
     name::JobName,
@@ -15,6 +16,9 @@ use super::{
     yaml::Kind,
 };
 use crate::problem::Hint;
+
+/// Bytes of a name from the registry that a message shows.
+const MAX_QUOTED: usize = 200;
 
 /// The configuration to use, and whether it has to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +224,8 @@ impl Handler {
         if !root.trim().is_empty() && !self.matches_root(root) {
             let hint = match (self, is_job_type(root)) {
                 (Self::Code { .. }, false) => format!(
-                    "if this is the same work, set the handler's Java class to {root}; otherwise choose another name"
+                    "if this is the same work, set the handler's Java class to {}; otherwise choose another name",
+                    quoted(root)
                 ),
                 _ => "choose another name, or remove the job once no instance runs it".to_owned(),
             };
@@ -232,13 +237,14 @@ impl Handler {
             (_, None, _) | (Self::Code { .. }, Some(_), None) => Ok(()),
             (Self::Code { .. }, Some(theirs), Some(ours)) if theirs == ours => Ok(()),
             (Self::Code { .. }, Some(theirs), Some(_)) => conflict(
-                format!("the Rust handler {theirs}"),
+                format!("the Rust handler {}", quoted(theirs)),
                 format!(
-                    "if the handler was only renamed, keep the name {theirs}; otherwise choose another name for the job"
+                    "if the handler was only renamed, keep the name {}; otherwise choose another name for the job",
+                    quoted(theirs)
                 ),
             ),
             (_, Some(theirs), _) => conflict(
-                format!("the Rust handler {theirs}"),
+                format!("the Rust handler {}", quoted(theirs)),
                 "choose another name, or remove the job once no instance runs it".to_owned(),
             ),
         }
@@ -275,9 +281,18 @@ fn describe_root(root: &str) -> String {
     } else if root.eq_ignore_ascii_case("HTTP") {
         "an HTTP job".to_owned()
     } else {
-        // The registry's text: a class name has nothing to escape.
-        format!("the Java class {}", root.escape_debug())
+        format!("the Java class {}", quoted(root))
     }
+}
+
+/// A name that came from the registry: as it is if it looks like a name, otherwise quoted.
+fn quoted(name: &str) -> Cow<'_, str> {
+    let is_plain =
+        |each: char| each.is_alphanumeric() || matches!(each, '.' | '_' | '-' | '$' | ':');
+    if !name.is_empty() && name.len() <= MAX_QUOTED && name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("{:?}", shorten(name, MAX_QUOTED)))
 }
 
 /// The job belongs to another handler.
@@ -309,6 +324,27 @@ mod tests {
     fn read(extra: &str) -> Job {
         let document = format!("jobName: j\nshardingTotalCount: 1\n{extra}");
         Job::read(&"j".parse().unwrap(), document.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn text_of_the_registry_is_quoted_in_a_conflict() {
+        let hostile = "x\u{1b}[2J\nerror: all jobs removed";
+        let local = Job::named("settle").unwrap().handler("settle");
+        let stored = Job::named("settle").unwrap().handler(hostile);
+        let code = Handler::Code { java_class: Some("com.acme.Settle".to_owned()) };
+
+        for conflict in [
+            code.check(&local, hostile, None).unwrap_err(),
+            code.check(&local, "", Some(&stored)).unwrap_err(),
+            Handler::Script.check(&local, hostile, None).unwrap_err(),
+            Handler::Script.check(&local, "", Some(&stored)).unwrap_err(),
+        ] {
+            let text = format!("{conflict}; {}", conflict.hint);
+            assert!(!text.contains(['\u{1b}', '\n']), "{text:?}");
+            assert!(text.contains(r#"[2J\nerror: all jobs removed""#), "{text:?}");
+        }
+        let long = code.check(&local, &"x".repeat(1_000_000), None).unwrap_err();
+        assert!(format!("{long}; {}", long.hint).len() < 1_000);
     }
 
     #[test]

@@ -64,6 +64,11 @@ pub struct ShardLimit(ShardCount);
 impl ShardLimit {
     pub const DEFAULT: Self = Self(ShardCount(10_000));
 
+    /// Whether a job within the limit may have a shard of this number.
+    pub(crate) fn allows(self, shard: u32) -> bool {
+        shard < self.0.get()
+    }
+
     /// Refuses a number of shards above the limit.
     pub fn check(self, count: ShardCount) -> Result<(), InvalidValue> {
         if count <= self.0 {

@@ -1,7 +1,7 @@
 //! Alerts by mail: content and encryption.
 
 use elasticjob::{
-    execution::{AlertChannels, Alerts, Failure, Notice, Outbound, Routing},
+    execution::{AlertChannels, Alerts, Failure, Listeners, Notice, Outbound, Routing},
     job::Job,
     runtime::Tasks,
 };
@@ -39,7 +39,7 @@ async fn send_alert(
     let notice =
         Notice::of_job(job.name.clone(), &failure, "2026-03-29T02:00:00Z".parse().unwrap());
 
-    assert_eq!(alerts.send(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice, &Listeners::default()), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);

@@ -4,8 +4,8 @@ use std::{fs, sync::Arc};
 
 use elasticjob::{
     execution::{
-        AlertChannels, Alerts, Failure, HttpClient, HttpWork, Notice, Routing, RunSettings,
-        Secrets, Work,
+        AlertChannels, Alerts, Failure, HttpClient, HttpWork, Listeners, Notice, Outbound, Routing,
+        RunSettings, Secrets, Work,
     },
     job::Job,
     runtime::Tasks,
@@ -83,6 +83,73 @@ async fn password_in_a_url_is_a_secret() {
 }
 
 #[tokio::test]
+async fn encoded_user_and_password_in_an_answer_are_hidden() {
+    let echo = "wrong header Basic amFuZTpodW50ZXIyLyY/I0DDtg==".to_owned();
+    let server = HttpServer::responding([Response::Send("401 Unauthorized", echo)]).await;
+    let (_folder, secrets) = secrets(&server.url(""));
+    let uri = server.url("/x").replace("http://", "http://jane:secret:shop@");
+
+    let failure = run(&get(&uri), &secrets).await.unwrap_err().to_string();
+
+    assert!(failure.contains("wrong header Basic secret:shop"), "{failure}");
+    assert!(!failure.contains("amFuZTpodW50"), "{failure}");
+}
+
+#[tokio::test]
+async fn host_is_checked_before_a_secret_is_read() {
+    let (_folder, secrets) = secrets("http://127.0.0.1:1");
+    // It would be missed if its file were looked for.
+    let job = get("http://127.0.0.1:1/?key=secret:absent");
+    let work = HttpWork::new(Arc::new(HttpClient::new().no_proxy()))
+        .outbound(|_| Outbound::only(["shop.example"]));
+    let setting = RunSettings { secrets: secrets.clone(), ..RunSettings::of(&job) };
+
+    let failure = work.prepare(&setting).err().unwrap();
+
+    assert!(
+        failure.to_string().contains("127.0.0.1:1 is not among the allowed hosts"),
+        "{failure}"
+    );
+    assert!(failure.is_permanent());
+    let mail = [
+        ("email.host", "127.0.0.1"),
+        ("email.port", "1"),
+        ("email.username", "jane"),
+        ("email.password", "secret:absent"),
+        ("email.from", "a@example.org"),
+        ("email.to", "b@example.org"),
+    ];
+    for job in [
+        fixture::job(&[("wechat.webhook", "http://127.0.0.1:1/?key=secret:absent")])
+            .alert("WECHAT"),
+        fixture::job(&mail).alert("EMAIL"),
+    ] {
+        let log = alert_to(Outbound::only(["shop.example"]), &job, &secrets).await;
+
+        assert!(log.contains("alert refused") && !log.contains("no secret:absent"), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_of_a_whole_url_does_not_name_its_target() {
+    let (folder, secrets) = secrets("http://hidden.example:8080");
+    let job = |name: &str| {
+        let reference = format!("secret:{name}");
+        fixture::job(&[("elasticjob.alert", "WEBHOOK"), ("elasticjob.webhook.url", &reference)])
+    };
+    fs::write(folder.path().join("granted"), "http://hidden.example:8080/x").unwrap();
+    fs::write(folder.path().join("other"), "http://hidden.example:8081/x").unwrap();
+
+    let not_granted = alert(&job("other"), &secrets).await;
+    let not_allowed = alert_to(Outbound::only(["shop.example"]), &job("granted"), &secrets).await;
+
+    assert!(not_granted.contains("secret:other may not be sent where it leads"), "{not_granted}");
+    assert!(not_allowed.contains("alert refused"), "{not_allowed}");
+    assert!(not_allowed.contains("secret:granted is not among the allowed hosts"), "{not_allowed}");
+    assert!(!format!("{not_granted}{not_allowed}").contains("hidden.example"), "{not_allowed}");
+}
+
+#[tokio::test]
 async fn request_with_a_secret_is_not_redirected_to_another_origin() {
     let mut other = HttpServer::responding([Response::Send("200 OK", String::new())]).await;
     let mut server = HttpServer::responding([Response::Redirect(other.url("/"))]).await;
@@ -149,7 +216,7 @@ async fn secret_is_not_sent_where_the_job_may_not_use_it() {
 }
 
 #[tokio::test]
-async fn missing_secret_fails_the_run_and_names_reference_and_folder() {
+async fn missing_secret_fails_the_run_and_only_the_log_names_the_folder() {
     let (folder, secrets) = secrets("http://127.0.0.1:1");
     let outside = TempDir::new().unwrap();
     fs::write(outside.path().join("other"), "hunter2").unwrap();
@@ -159,7 +226,7 @@ async fn missing_secret_fails_the_run_and_names_reference_and_folder() {
     fs::write(folder.path().join("large"), "x".repeat(64 * 1024 + 2)).unwrap();
     fs::write(folder.path().join("binary"), [0xff, 0xfe]).unwrap();
     for (name, problem) in [
-        ("absent", "there is no secret:absent in"),
+        ("absent", "this worker has no secret:absent"),
         ("link", "another folder"),
         ("folder", "not a file"),
         ("empty", "empty"),
@@ -167,13 +234,16 @@ async fn missing_secret_fails_the_run_and_names_reference_and_folder() {
         ("binary", "UTF-8"),
     ] {
         let job = get(&format!("http://127.0.0.1:1/?key=secret:{name}"));
+        Log::start_capture();
 
         let failure = run(&job, &secrets).await.unwrap_err().to_string();
 
         assert!(failure.contains(problem) && failure.contains("http.uri"), "{failure}");
         let path = folder.path().canonicalize().unwrap();
-        assert!(failure.contains(&*path.to_string_lossy()), "{failure}");
-        assert!(!failure.contains("hunter2"), "{failure}");
+        assert!(!failure.contains(&*path.to_string_lossy()), "{failure}");
+        let log = Log::captured();
+        assert!(log.contains(&*path.to_string_lossy()) && log.contains(name), "{log}");
+        assert!(!format!("{failure}{log}").contains("hunter2"), "{failure}{log}");
     }
     let nothing = run(&get("http://127.0.0.1:1/?key=secret:shop"), &Secrets::default()).await;
     assert!(nothing.unwrap_err().to_string().contains("--secrets-dir"));
@@ -195,17 +265,23 @@ async fn header_that_is_part_of_the_protocol_is_refused() {
 
 /// Sends an alert and returns the log.
 async fn alert(job: &Job, secrets: &Secrets) -> String {
+    alert_to(Outbound::any(), job, secrets).await
+}
+
+/// The same, to these hosts only.
+async fn alert_to(hosts: Outbound, job: &Job, secrets: &Secrets) -> String {
     Log::start_capture();
     let channels = AlertChannels {
         http_client: Arc::new(HttpClient::new().no_proxy()),
         secrets: secrets.clone(),
+        outbound: Some(Arc::new(move |_, _| hosts.clone())),
         ..AlertChannels::default()
     };
     let mut tasks = Tasks::new();
     let alerts = Alerts::start(channels, &mut tasks);
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
     let notice = Notice::of_job(job.name.clone(), &Failure::new("no table"), at);
-    assert_eq!(alerts.send(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice, &Listeners::default()), Routing::Continue);
     drop(alerts);
     assert!(tasks.finish(PATIENCE).await);
     Log::captured()
