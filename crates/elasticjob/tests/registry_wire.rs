@@ -1,11 +1,11 @@
-//! Registry conformance over TCP: tinykeeper, a real ZooKeeper, and a real ensemble of three.
+//! Registry conformance over TCP: tinykeeper, a real ZooKeeper, and a real ensemble of three; each alone and through the combiner.
 
 mod backends;
 
 use std::{sync::LazyLock, time::Duration};
 
 use backends::Wire;
-use elasticjob::registry_conformance;
+use elasticjob::{registry_conformance, testing::conformance::CombinedTestServer};
 use testbed::{Ensemble, ZooKeeper};
 use tinykeeper::server::{Config, Server};
 
@@ -41,4 +41,16 @@ registry_conformance!(
     #[ignore = "needs a real ZooKeeper: make test"]
     on_ensemble,
     ensemble_ground()
+);
+
+registry_conformance!(on_tinykeeper_combined, CombinedTestServer::new(tinykeeper_ground().await));
+registry_conformance!(
+    #[ignore = "needs a real ZooKeeper: make test"]
+    on_zookeeper_combined,
+    CombinedTestServer::new(zookeeper_ground())
+);
+registry_conformance!(
+    #[ignore = "needs a real ZooKeeper: make test"]
+    on_ensemble_combined,
+    CombinedTestServer::new(ensemble_ground())
 );

@@ -3,7 +3,7 @@
 //! ```text
 //!   files ──▶ jobs ──▶ node ── starts, retries while the registry is unreachable ──▶ runs ── SIGTERM ──▶ drains
 //!                       │                                                             │
-//!                       └ permissions: which stored commands and targets are allowed  ├ reconciler: polls files and registry
+//!                       └ permissions: which stored commands and targets are allowed  ├ reconciler: polls files, watches the registry
 //!                                                                                     ├ health: /healthz, /readyz, /metrics
 //!                                                                                     └ dump: Java ElasticJob's dump service
 //! ```
@@ -14,6 +14,8 @@ mod connect;
 mod dump;
 mod health;
 mod metrics;
+mod namespace_changes;
+mod outgoing_properties;
 mod permissions;
 mod reconcile;
 mod registry_jobs;
@@ -45,6 +47,7 @@ pub(crate) use self::{
     watched_files::WatchedFiles,
 };
 use self::{
+    connect::start_connected,
     metrics::Metrics,
     reconcile::{Reconciler, WorkerContext},
     shared_node::SharedNode,
@@ -97,7 +100,7 @@ impl Worker {
         };
         tracing::info!(jobs = running.jobs().len(), "node started");
         shared_node.set(&running);
-        self.serve_started(&running, &context, &shared_node, &mut endpoints);
+        self.serve_started(&running, &shared_node, &mut endpoints);
 
         let mut reconciler =
             Reconciler::new(Arc::clone(&running), context, self.files.take(), self.entries);
@@ -127,25 +130,24 @@ impl Worker {
         }
     }
 
-    /// Starts what needs the session of the node: the metric of its connection, and the dump service.
+    /// Starts what needs the session of the node: the dump service.
     fn serve_started(
         &mut self,
         running: &RunningNode,
-        context: &WorkerContext,
         shared_node: &SharedNode,
         endpoints: &mut Tasks,
     ) {
-        endpoints.spawn(Arc::clone(&context.metrics).track_session(running.session().states()));
         if let Some(listener) = self.dump.take() {
             let admin = Admin::new(Arc::clone(running.registry())).max_shards(self.max_shards);
             dump::serve(listener, admin, shared_node.clone(), endpoints);
         }
     }
 
-    /// Joins every job of the files; retries while the registry is unreachable, up to the connect timeout.
+    /// Joins every job of the files; retries while the registry is unreachable, up to the connect timeout. Joining takes as long as it needs.
     async fn start(&self, context: &WorkerContext) -> Result<RunningNode, Error> {
         let url: RegistryUrl = self.registry.parse()?;
-        retry_connect(&url, self.connect_timeout, async || self.node(context).start().await).await
+        let connect = async || self.node(context).connect().await;
+        start_connected(&url, self.connect_timeout, connect, Node::start).await
     }
 
     fn node(&self, context: &WorkerContext) -> Node {
@@ -154,9 +156,13 @@ impl Worker {
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
             .max_shards(self.max_shards)
+            // Jobs of the registry run without those of the files.
+            .wait_if_all_refused(context.permissions.allows_registry_jobs())
             .secrets(self.secrets.clone())
             .outbound(move |job, outgoing| permissions.outbound(job, outgoing))
-            .wrap_registry(|registry| Arc::new(TimedRegistry { registry, metrics }));
+            .wrap_registry(move |registry| {
+                Arc::new(TimedRegistry { registry, metrics: Arc::clone(&metrics) })
+            });
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
         }

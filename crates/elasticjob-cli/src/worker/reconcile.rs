@@ -25,15 +25,17 @@ use elasticjob::{
     job::{JobName, ShardLimit},
     node::{JoinError, NodeError, NodeJob, RunningNode},
     registry::{self, Zxid},
-    runtime::{Clock, Monotonic, SystemClock},
+    runtime::{Clock, Monotonic, SystemClock, Tasks},
 };
 use tokio::{
+    sync::Semaphore,
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
 
 use super::{
     metrics::Metrics,
+    namespace_changes::NamespaceChanges,
     permissions::Permissions,
     registry_jobs::{RegistryJob, RegistryJobs},
     watched_files::WatchedFiles,
@@ -41,10 +43,12 @@ use super::{
 use crate::error::Error;
 use elasticjob_jobfile::{Entry, Kind};
 
-/// How often files and registry are polled.
+/// How often files are polled, and how often the namespace is listed at most.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before a failed operation on a job is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
+
+const CONCURRENT_JOINS: usize = 128;
 
 /// What the worker needs to turn definitions into node jobs.
 #[derive(Clone)]
@@ -157,12 +161,18 @@ pub(super) struct Reconciler {
     has_invalid_files: bool,
     file_jobs: BTreeMap<JobName, Arc<Entry>>,
     registry_jobs: RegistryJobs,
+    namespace_changes: NamespaceChanges,
+    /// Number of registry sessions of the node that the metrics track.
+    tracked_sessions: usize,
+    session_tracking: Tasks,
     /// Jobs that this worker pruned but other instances still run, by creation zxid of their configuration; it does not join them again.
     pruned: BTreeMap<JobName, Zxid>,
     states: BTreeMap<JobName, JobState>,
     /// The failure last logged for each job, so that it is logged only once.
     reported: BTreeMap<JobName, String>,
     tasks: JoinSet<(JobName, TaskResult)>,
+    /// Limits how many jobs are joined at a time: each join needs memory, and anyone with write access to the registry can define thousands of jobs.
+    joins: Arc<Semaphore>,
 }
 
 impl Reconciler {
@@ -182,6 +192,7 @@ impl Reconciler {
                 (name.clone(), JobState::Running { desired, retry_at: None })
             })
             .collect();
+        let namespace_changes = NamespaceChanges::watch(Arc::clone(running.registry()));
         Self {
             running,
             context,
@@ -189,10 +200,14 @@ impl Reconciler {
             has_invalid_files: false,
             file_jobs,
             registry_jobs: RegistryJobs::default(),
+            namespace_changes,
+            tracked_sessions: 0,
+            session_tracking: Tasks::new(),
             pruned: BTreeMap::new(),
             states,
             reported: BTreeMap::new(),
             tasks: JoinSet::new(),
+            joins: Arc::new(Semaphore::new(CONCURRENT_JOINS)),
         }
     }
 
@@ -209,6 +224,12 @@ impl Reconciler {
                     if let Ok((name, done)) = done {
                         self.record(name, done);
                     }
+                    // All that have ended meanwhile: each comparison below looks at every job.
+                    while let Some(done) = self.tasks.try_join_next() {
+                        if let Ok((name, done)) = done {
+                            self.record(name, done);
+                        }
+                    }
                 }
                 // Safe to drop half way: the next tick reads everything again.
                 () = async {
@@ -220,6 +241,9 @@ impl Reconciler {
                         &self.context.permissions,
                     )
                     .await;
+                    if self.namespace_changes.take() {
+                        self.registry_jobs.list_again();
+                    }
                     let (running, file_jobs) = (&self.running, &self.file_jobs);
                     let refreshed = self.registry_jobs.refresh(
                         running.registry(),
@@ -245,6 +269,7 @@ impl Reconciler {
 
     /// Starts the operations that bring the running jobs to the desired state.
     fn reconcile(&mut self) {
+        self.track_sessions();
         self.context.metrics.set_refused(self.registry_jobs.refused());
         let failed = self.states.values();
         let failed =
@@ -288,6 +313,16 @@ impl Reconciler {
         }
     }
 
+    /// Lets the metrics track the sessions that the node has opened since.
+    fn track_sessions(&mut self) {
+        let sessions = self.running.sessions();
+        for session in &sessions[self.tracked_sessions.min(sessions.len())..] {
+            let metrics = Arc::clone(&self.context.metrics);
+            self.session_tracking.spawn(metrics.track_session(session.states()));
+        }
+        self.tracked_sessions = sessions.len();
+    }
+
     fn desired(&self, name: &JobName) -> Option<DesiredJob> {
         if let Some(entry) = self.file_jobs.get(name) {
             return Some(DesiredJob::File(Arc::clone(entry)));
@@ -309,8 +344,10 @@ impl Reconciler {
         let Some(job) = job else { return };
         self.states.insert(name.clone(), JobState::Busy);
         self.context.metrics.add(&name);
-        let running = Arc::clone(&self.running);
+        let (running, joins) = (Arc::clone(&self.running), Arc::clone(&self.joins));
         self.tasks.spawn(async move {
+            // It is never closed, so that an error cannot occur.
+            let _permit = joins.acquire_owned().await;
             let failed = running.add(job).await.err();
             (name, TaskResult::Joined { desired, failed })
         });

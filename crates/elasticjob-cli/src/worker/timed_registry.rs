@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use elasticjob::{
     registry::{
-        Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry,
-        Session, Stat, Watch,
+        ChildrenWatch, Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op,
+        Path, Registry, Session, Stat, Watch,
     },
     runtime::{Clock, SystemClock},
 };
@@ -89,6 +89,10 @@ impl Registry for TimedRegistry {
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         self.registry.watch(prefix).await
+    }
+
+    async fn watch_children(&self, parent: &Path) -> Result<ChildrenWatch, Error> {
+        self.registry.watch_children(parent).await
     }
 
     async fn close(&self) {

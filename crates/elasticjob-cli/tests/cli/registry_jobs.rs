@@ -1,13 +1,17 @@
 //! Jobs that are defined in the registry and in no file.
 
-use std::{fmt::Write, fs, os::unix::fs::PermissionsExt};
+use std::{fmt::Write, fs, os::unix::fs::PermissionsExt, time::Duration};
 
+use elasticjob::{
+    registry::{Create, Op, ensure_path},
+    runtime::{Clock, SystemClock},
+};
 use serde_json::Value;
 use testbed::ZooKeeper;
 
 use crate::{
     metrics::metrics,
-    process::Process,
+    process::{PATIENCE, Process},
     scene::{Scene, wait_until},
 };
 
@@ -43,6 +47,41 @@ fn worker(scene: &Scene, more: &[&str]) -> Process {
     let what = ["run", "--registry", &scene.url, "--log-format", "json"];
     let rights = ["--scripts-from", folder.to_str().unwrap()];
     Process::start(&[&what[..], &rights[..], more].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_worker_does_not_poll_the_registry() {
+    let scene = Scene::with("").await;
+    let path = script(&scene, "hello");
+    let props = command(&path);
+    let file = scene.write(
+        "apply.yml",
+        &format!(
+            "elasticjob:\n  jobs:\n    hello: {{cron: '0 0 0 1 1 ? 2099', props: {{{props}}}}}\n"
+        ),
+    );
+    let mut process = worker(&scene, &["--health-listen", "0"]);
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap().to_owned();
+    process.wait_for_log("node started");
+    assert_eq!(scene.run(&["job", "apply", "-f", &file, "--yes"]).code, Some(0));
+    process.wait_for_log("job joined");
+    wait_until(|| metrics(&address)["elasticjob_ready"] > 0.0);
+    let reads =
+        || metrics(&address)[r#"elasticjob_registry_request_seconds_count{request="read"}"#];
+
+    // Elections and assignments end by themselves; then nothing is left to ask for.
+    let (mut before, mut since) = (reads(), SystemClock.monotonic());
+    let deadline = since + PATIENCE;
+    while SystemClock.monotonic().saturating_since(since) < Duration::from_secs(4) {
+        let now = reads();
+        if now > before {
+            (before, since) = (now, SystemClock.monotonic());
+        }
+        assert!(SystemClock.monotonic() < deadline, "the registry is asked again and again");
+    }
+    assert_eq!(metrics(&address)["elasticjob_registry_sessions"] as u64, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,6 +132,74 @@ async fn refused_job_runs_once_it_is_permitted() {
     apply(&scene, &[("hello", command(&path))]);
 
     process.wait_for_log("hello-output");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_whose_only_file_job_is_refused_runs_registry_jobs() {
+    let scene = Scene::with(
+        "    own: {cron: '* * * * * ?', props: {script.command.line: echo own-output}}\n",
+    )
+    .await;
+    scene.put("own", "com.acme.Own").await;
+    let path = script(&scene, "hello");
+    apply(&scene, &[("hello", command(&path))]);
+    let folder = scene.folder.path().join("bin");
+
+    let mut process = scene.start_worker(&["--scripts-from", folder.to_str().unwrap()]);
+
+    let refused = process.wait_for_log("job not joined, retrying");
+    assert!(refused.contains("job own belongs to the Java class com.acme.Own"), "{refused}");
+    process.wait_for_log("hello-output");
+    scene.put("own", "").await;
+    process.wait_for_log("own-output");
+}
+
+/// Creates nodes in the namespace that look like jobs of scripts that may not run.
+async fn create_bogus_jobs(scene: &Scene, count: usize) {
+    let registry = scene.connect().await;
+    let namespace = registry.namespace().path().clone();
+    ensure_path(&*registry, &namespace).await.unwrap();
+    let names: Vec<String> = (0..count).map(|number| format!("bogus-{number:06}")).collect();
+    for batch in names.chunks(500) {
+        let ops = batch.iter().flat_map(|name| {
+            let root = namespace.join(name).unwrap();
+            let config = root.join("config").unwrap();
+            let document = format!(
+                "jobName: {name}\nshardingTotalCount: 1\ncron: '* * * * * ?'\nprops: {{script.command.line: /bogus}}\n"
+            );
+            [
+                Op::Create(Create::persistent(&root, "SCRIPT")),
+                Op::Create(Create::persistent(&config, document)),
+            ]
+        });
+        registry.multi(ops.collect()).await.unwrap();
+    }
+    registry.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_bogus_jobs_neither_fill_the_log_nor_hide_a_new_job() {
+    const COUNT: usize = 6_000;
+    let scene = Scene::with("").await;
+    let path = script(&scene, "hello");
+    apply(&scene, &[("hello", command(&path))]);
+    create_bogus_jobs(&scene, COUNT).await;
+
+    let mut process = worker(&scene, &["--health-listen", "0"]);
+    let line: Value =
+        serde_json::from_str(&process.wait_for_log("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap().to_owned();
+    process.wait_for_log("too many registry jobs refused");
+    process.wait_for_log("hello-output");
+    // Before and behind the others, while they are still being read.
+    apply(&scene, &[("another", command(&script(&scene, "another")))]);
+    apply(&scene, &[("zebra", command(&script(&scene, "zebra")))]);
+    process.wait_for_log("another-output");
+    process.wait_for_log("zebra-output");
+
+    wait_until(|| metrics(&address)["elasticjob_jobs_refused"] as usize == COUNT);
+    process.wait_for_log("hello-output");
+    assert_eq!(process.log().matches("registry job refused\"").count(), 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,9 +5,17 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, clocked_registry::ClockedRegistry, error::NodeError, history_tap::HistoryTap,
-    identity::Identity, job::NodeJob, job_loop::NodeContext, running_node::RunningNode,
-    schedule_clock::ScheduleClock, supervision::Supervision, timer::Timer,
+    address,
+    error::NodeError,
+    history_tap::HistoryTap,
+    job::NodeJob,
+    job_loop::NodeContext,
+    running_node::RunningNode,
+    schedule_clock::ScheduleClock,
+    session::{RegistryWrapper, SessionLimits, SessionMaker},
+    session_pool::SessionPool,
+    supervision::Supervision,
+    timer::Timer,
 };
 use crate::{
     coordination::{
@@ -66,16 +74,17 @@ pub struct Node {
     supervisor: Option<Supervisor>,
     flaws: Flaws,
     shard_limit: ShardLimit,
+    waits_if_all_refused: bool,
+    session_limits: SessionLimits,
     jobs: Vec<NodeJob>,
     // Reported when the node starts, like an invalid URL.
     declaration_error: Option<NodeError>,
 }
 
-type RegistryWrapper = Box<dyn FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send>;
-
 enum Source {
     // An invalid URL is reported when the node starts, so that the builder's methods need no `Result`.
     Url(Result<RegistryUrl, UrlError>),
+    Connected(RegistryUrl, Arc<dyn Registry>),
     Registry(Arc<dyn Registry>),
 }
 
@@ -108,6 +117,8 @@ impl Node {
             supervisor: None,
             flaws: Flaws::default(),
             shard_limit: ShardLimit::default(),
+            waits_if_all_refused: false,
+            session_limits: SessionLimits::default(),
             jobs: Vec::new(),
             declaration_error: None,
         }
@@ -226,6 +237,14 @@ impl Node {
         self
     }
 
+    /// Starts even if no job can be joined because of what is stored for it, and waits until that is mended: for programs that
+    /// [add](RunningNode::add) jobs later, for which such a job is no reason to end.
+    #[must_use]
+    pub fn wait_if_all_refused(mut self, is_on: bool) -> Self {
+        self.waits_if_all_refused = is_on;
+        self
+    }
+
     /// Sets the labels of this node's instances: `weight=3,zone=a`.
     #[must_use]
     pub fn labels(mut self, labels: impl Into<String>) -> Self {
@@ -274,7 +293,7 @@ impl Node {
         self
     }
 
-    /// Wraps the registry of this node, to measure or observe its requests.
+    /// Wraps each registry connection of this node, to measure or observe its requests.
     ///
     /// ```
     /// use elasticjob::Node;
@@ -287,7 +306,7 @@ impl Node {
     #[must_use]
     pub fn wrap_registry(
         mut self,
-        wrap: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
+        wrap: impl Fn(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + Sync + 'static,
     ) -> Self {
         self.wrap_registry = Box::new(wrap);
         self
@@ -323,6 +342,14 @@ impl Node {
         self
     }
 
+    /// Sets how many bytes of ephemeral paths jobs reserve in one session, and from how many on claims wait.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn session_limits(mut self, reserved: usize, claimed: usize) -> Self {
+        self.session_limits = SessionLimits { reserved, claimed };
+        self
+    }
+
     /// Default time zone for jobs that set none; the system zone if unset.
     #[must_use]
     pub fn zone(mut self, zone: Zone) -> Self {
@@ -337,11 +364,22 @@ impl Node {
         self
     }
 
+    /// Connects to the registry, which [`start`](Self::start) does otherwise. For programs that wait for a connection only for a limited time, and
+    /// let joining take as long as it needs.
+    pub async fn connect(mut self) -> Result<Self, NodeError> {
+        if let Source::Url(url) = self.source {
+            let url = url?;
+            let registry = registry::connect(&url).await?;
+            self.source = Source::Connected(url, registry);
+        }
+        Ok(self)
+    }
+
     /// Joins every job. When this returns, the node takes part in all of them, except for jobs that cannot be joined because of what is stored for
     /// them: one job does not keep the others from running. Such a job is [reported](RunningNode::invalid_jobs), and joined once that is mended.
     ///
-    /// Fails if the registry is unreachable, if a job of this program is invalid by itself, or if no job at all could be joined. Only a configuration
-    /// that cannot be read is waited for even then.
+    /// Fails if the registry is unreachable, if a job of this program is invalid by itself, or if no job at all could be joined, unless the node
+    /// [waits](Self::wait_if_all_refused). Only a configuration that cannot be read is waited for in any case.
     pub async fn start(self) -> Result<RunningNode, NodeError> {
         if let Some(error) = self.declaration_error {
             return Err(error);
@@ -362,12 +400,20 @@ impl Node {
                 let url = url?;
                 (registry::connect(&url).await?, address::find(self.address, Some(&url))?)
             }
+            Source::Connected(url, registry) => {
+                (registry, address::find(self.address, Some(&url))?)
+            }
             Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
         let schedule_clock = Arc::new(ScheduleClock::new(self.clock));
         let clock = Arc::clone(&schedule_clock) as Arc<dyn Clock>;
-        let registry = (self.wrap_registry)(registry);
-        let registry = Arc::new(ClockedRegistry { registry, clock: Arc::clone(&schedule_clock) });
+        let maker = SessionMaker {
+            wrap: self.wrap_registry,
+            schedule_clock: Arc::clone(&schedule_clock),
+            address,
+            limits: self.session_limits,
+        };
+        let sessions = Arc::new(SessionPool::new(registry, maker));
         let timer = Timer::new(Arc::clone(&clock));
         let secrets = self.alert_channels.secrets.clone();
         let mut alert_tasks = Tasks::new();
@@ -385,12 +431,11 @@ impl Node {
             recording = Some(started);
         }
         let node = Arc::new(NodeContext {
-            registry,
+            sessions,
             timer,
             clock,
             schedule_clock,
             randomness: self.randomness,
-            identity: Arc::new(Identity::new(address)),
             labels: self.labels,
             strategies: self.strategies,
             executors: self.executors,
@@ -410,7 +455,13 @@ impl Node {
             shard_limit: self.shard_limit,
             stop: CancelToken::new(),
         });
-        RunningNode::start(node, alert_tasks, (recording, history_tasks), self.jobs).await
+        let running =
+            RunningNode::start(node, alert_tasks, (recording, history_tasks), self.jobs).await?;
+        match running {
+            // No other job needs this node, and a first start should say at once what is wrong.
+            (_, Some(refusal)) if !self.waits_if_all_refused => Err(refusal.into()),
+            (running, _) => Ok(running),
+        }
     }
 
     /// Joins every job and runs until SIGTERM or SIGINT (ctrl-C), then drains.

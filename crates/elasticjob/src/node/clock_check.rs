@@ -5,10 +5,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{identity::Identity, schedule_clock::ScheduleClock};
+use super::{schedule_clock::ScheduleClock, session::NodeSession};
 use crate::{
     coordination::process,
-    registry::{Error, Registry},
+    registry::Error,
     runtime::{Clock, Randomness},
 };
 
@@ -17,15 +17,14 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Asks for the registry's time while the clocks disagree, and logs when they begin and cease to. Never returns.
 pub(super) async fn run(
     clock: Arc<ScheduleClock>,
-    registry: Arc<dyn Registry>,
-    identity: Arc<Identity>,
+    session: Arc<NodeSession>,
     randomness: Arc<dyn Randomness>,
 ) {
     let mut is_reported = false;
     loop {
         clock.sleep_until(clock.monotonic() + INTERVAL).await;
         if clock.is_free_running()
-            && let Err(error) = read_time(&*registry, &identity, &*randomness).await
+            && let Err(error) = read_time(&session, &*randomness).await
         {
             tracing::debug!(%error, "reading the registry's time failed");
             continue;
@@ -46,11 +45,7 @@ pub(super) async fn run(
     }
 }
 
-async fn read_time(
-    registry: &dyn Registry,
-    identity: &Identity,
-    randomness: &dyn Randomness,
-) -> Result<(), Error> {
-    let id = identity.current(registry, randomness).await?;
-    process::touch(registry, &id).await
+async fn read_time(session: &NodeSession, randomness: &dyn Randomness) -> Result<(), Error> {
+    let id = session.identity.current(&*session.registry, randomness).await?;
+    process::touch(&*session.registry, &id).await
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::schedule_clock::ScheduleClock;
 use crate::{
     registry::{
-        Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op, Path, Registry,
-        Session, Stat, Watch,
+        ChildrenWatch, Committed, Create, Error, ExpectedVersion, Limits, Namespace, Node, Op,
+        Path, Registry, Session, Stat, Watch,
     },
     runtime::Clock,
 };
@@ -88,6 +88,10 @@ impl Registry for ClockedRegistry {
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         self.registry.watch(prefix).await
+    }
+
+    async fn watch_children(&self, parent: &Path) -> Result<ChildrenWatch, Error> {
+        self.registry.watch_children(parent).await
     }
 
     async fn close(&self) {

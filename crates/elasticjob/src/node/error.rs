@@ -49,6 +49,16 @@ pub enum NodeError {
 }
 
 impl NodeError {
+    /// Whether the registry did not answer, so that another try may succeed.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Registry(error) | Self::Join(JoinError::Registry { source: error, .. }) => {
+                error.is_outage()
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn duplicate_job(
         job: &JobName,
         places: impl IntoIterator<Item = SourceLocation>,

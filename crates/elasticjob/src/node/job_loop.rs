@@ -13,14 +13,13 @@ use std::{
 
 use jiff::Timestamp;
 use tokio::{
-    sync::{oneshot, watch},
+    sync::{OnceCell, oneshot, watch},
     task,
 };
 
 use super::{
     catch_up::CatchUpEnd,
     history_tap::HistoryTap,
-    identity::Identity,
     job::NodeJob,
     job_state::JobState,
     once_barrier::OnceBarrier,
@@ -28,6 +27,8 @@ use super::{
     reported_fires::ReportedFires,
     run::{RunContext, RunResult},
     schedule_clock::ScheduleClock,
+    session::NodeSession,
+    session_pool::{SessionPlace, SessionPool},
     supervision::Supervision,
     timer::{Alarm, Timer},
 };
@@ -43,7 +44,6 @@ use crate::{
         },
         sharding::CustomStrategies,
         tree::JobTree,
-        trigger::TriggerRequest,
     },
     execution::{
         Alerts, AttemptContext, Executors, Failure, Listeners, Notice, Output, Runner, Secrets,
@@ -51,8 +51,8 @@ use crate::{
     },
     history::MissedReason,
     job::{
-        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, ShardLimit,
-        TaskId, ThreadPool,
+        Difference, Fire, Handler, Instance, InstanceId, Job, JobName, LeaseLoss, Misfire, RunId,
+        ShardLimit, TaskId, ThreadPool,
     },
     registry::{self, Registry},
     runtime::{CancelReason, CancelToken, Clock, Randomness},
@@ -68,13 +68,12 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// What all jobs of a node share.
 pub(super) struct NodeContext {
-    pub(super) registry: Arc<dyn Registry>,
+    pub(super) sessions: Arc<SessionPool>,
     /// The same as `schedule_clock`.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) schedule_clock: Arc<ScheduleClock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) timer: Timer,
-    pub(super) identity: Arc<Identity>,
     pub(super) labels: Option<String>,
     /// Sharding strategies of the program, by name.
     pub(super) strategies: CustomStrategies,
@@ -193,6 +192,8 @@ pub(super) struct JobLoop {
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
     once: OnceBarrier,
+    /// The session that the job uses from its first join on.
+    place: OnceCell<SessionPlace>,
     /// Shards that tasks of this process still run, over all sessions.
     busy: BusyShards,
     /// Ends the loop: with the node, or earlier.
@@ -257,6 +258,7 @@ impl JobLoop {
             },
             listeners: Arc::new(Listeners::new(entry.listeners)),
             once: OnceBarrier::new(entry.once, &node.randomness),
+            place: OnceCell::new(),
             node,
             busy: BusyShards::default(),
             stop,
@@ -279,9 +281,11 @@ impl JobLoop {
     /// Joins the job in the current session.
     async fn join(&self) -> Result<Member, JoinError> {
         let node = &self.node;
-        let id = node.identity.current(&*node.registry, &*node.randomness).await;
-        let id =
-            id.map_err(|source| JoinError::Registry { job: self.local.name.to_string(), source })?;
+        let outage = |source| JoinError::Registry { job: self.local.name.to_string(), source };
+        let place = self.place.get_or_try_init(|| self.find_place()).await.map_err(outage)?;
+        let session = place.session();
+        let id = session.identity.current(&*session.registry, &*node.randomness).await;
+        let id = id.map_err(outage)?;
         let mut instance = Instance::new(id);
         instance.labels.clone_from(&node.labels);
         let joining = JoinRequest {
@@ -291,7 +295,7 @@ impl JobLoop {
             instance,
         };
         let environment = MemberResources {
-            registry: Arc::clone(&node.registry),
+            registry: Arc::clone(&session.registry),
             clock: Arc::clone(&node.clock),
             randomness: Arc::clone(&node.randomness),
             strategies: node.strategies.clone(),
@@ -300,9 +304,26 @@ impl JobLoop {
             shard_limit: node.shard_limit,
         };
         let member = Member::join(environment, joining).await?;
+        place.resize(member.job().shards.get());
         self.set_config_problem(None);
         self.local.log_drift(member.drift());
         Ok(member)
+    }
+
+    async fn find_place(&self) -> Result<SessionPlace, registry::Error> {
+        let sessions = &self.node.sessions;
+        let namespace = sessions.first().registry.namespace();
+        let tree = JobTree::new(namespace, &self.local.name).map_err(|error| {
+            let (path, reason) = (namespace.path().clone(), error.to_string());
+            registry::Error::Invalid { path, reason }
+        })?;
+        let shards = self.local.definition().shards.get();
+        sessions.place(tree, shards).await
+    }
+
+    /// The session that the job has joined in.
+    fn session(&self) -> &Arc<NodeSession> {
+        self.place.get().map_or_else(|| self.node.sessions.first(), SessionPlace::session)
     }
 
     /// Joins the job, answers whether that succeeded, and takes part in the job, over any number of sessions, until the node stops or the instance
@@ -313,7 +334,7 @@ impl JobLoop {
     ) {
         let joined = tokio::select! {
             biased;
-            _ = self.stop.cancelled() => return self.undo_join().await,
+            _ = self.stop.cancelled() => return Box::pin(self.undo_join()).await,
             // Boxed: the future is large, and would enlarge every loop.
             joined = Box::pin(self.join()) => joined,
         };
@@ -321,9 +342,9 @@ impl JobLoop {
             Err(error) if self.if_refused == IfRefused::Wait && error.concerns_one_job() => {
                 self.note_refused(&error);
                 let _ = answer.send(Ok(FirstJoin::Waiting(error)));
-                return match self.join_until_done().await {
+                return match Box::pin(self.join_until_done()).await {
                     Rejoined::Member(member) => self.take_part(member).await,
-                    Rejoined::Stopped => self.undo_join().await,
+                    Rejoined::Stopped => Box::pin(self.undo_join()).await,
                     Rejoined::Gone => {}
                 };
             }
@@ -334,7 +355,7 @@ impl JobLoop {
             // Whatever the error is, the instance may have been created before it.
             Err(JoinError::Registry { job, source }) => {
                 let _ = answer.send(Err(JoinError::Registry { job, source }));
-                return self.undo_join().await;
+                return Box::pin(self.undo_join()).await;
             }
             Err(error) => {
                 drop(self);
@@ -357,10 +378,10 @@ impl JobLoop {
                 SessionEnd::Stopped => return,
                 SessionEnd::SessionLost => {}
             }
-            member = match self.join_until_done().await {
+            member = match Box::pin(self.join_until_done()).await {
                 Rejoined::Member(member) => member,
-                Rejoined::Stopped => return self.drain_and_undo(&mut state).await,
-                Rejoined::Gone => return self.drain(&mut state).await,
+                Rejoined::Stopped => return Box::pin(self.drain_and_undo(&mut state)).await,
+                Rejoined::Gone => return Box::pin(self.drain(&mut state)).await,
             };
         }
     }
@@ -424,7 +445,6 @@ impl JobLoop {
         loop {
             // Own runs of a job on one instance are sequential. An item may turn out to need no run; then the next one follows.
             while let Some(item) = state.next_item(pause.map(|(_, postponed)| postponed)) {
-                let item = self.with_run_id(item);
                 let run = self.run_context(&member, &job, &runner, &cancel, &state.reported);
                 if let Some(id) = self.spawn(item.clone(), run, &job, state) {
                     state.run_started(id, item);
@@ -433,8 +453,9 @@ impl JobLoop {
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    tokio::join!(self.drain(state), member.begin_leaving());
-                    self.leave(member).await;
+                    // Boxed, as all that happens once: it would enlarge every loop.
+                    Box::pin(async { tokio::join!(self.drain(state), member.begin_leaving()) }).await;
+                    Box::pin(self.leave(member)).await;
                     return SessionEnd::Stopped;
                 }
                 event = member.next_event() => match event {
@@ -446,6 +467,9 @@ impl JobLoop {
                             state.since = self.node.clock.now();
                             state.pending.change_schedule();
                             state.reported.restart(state.since);
+                        }
+                        if let Some(place) = self.place.get() {
+                            place.resize(changed.shards.get());
                         }
                         if ThreadPool::of(&changed) != ThreadPool::of(&job) {
                             runner = self.runner(&changed);
@@ -473,8 +497,8 @@ impl JobLoop {
                         self.report_unreadable(&job, due_at, problems, &state.reported);
                     }
                     Some(MemberEvent::ShutDown) => {
-                        self.drain(state).await;
-                        self.leave(member).await;
+                        Box::pin(self.drain(state)).await;
+                        Box::pin(self.leave(member)).await;
                         return SessionEnd::Stopped;
                     }
                     Some(MemberEvent::SessionLost) | None => {
@@ -486,21 +510,10 @@ impl JobLoop {
                 },
                 due_at = next_fire(alarm.as_mut()) => {
                     let passed = state.alarm(job.schedule(&self.node.zone).as_ref(), due_at);
-                    if !state.is_running() {
-                        state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
-                    } else if job.misfire == Misfire::RunOnce {
-                        state.pending.promise_misfire(Fire::scheduled(job.name.clone(), due_at));
-                        tracing::warn!(job = %job.name, %due_at, "misfire, runs after the previous run");
-                        self.node.history.record_misfire(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
-                            job: job.name.clone(),
-                            items: state.busy.shards().into_iter().collect(),
-                            instance: member.id().clone(),
-                        });
+                    if state.is_running() {
+                        self.fire_during_run(&job, member.id(), due_at, passed, state);
                     } else {
-                        tracing::warn!(job = %job.name, %due_at, count = passed.count, "fire skipped, previous run still going");
-                        self.listeners.missed(&job.name, passed.count);
-                        self.node.history.record_missed(&job.name, passed, MissedReason::Skipped);
-                        state.reported.note(passed);
+                        state.pending.set_due(Fire::scheduled(job.name.clone(), due_at));
                     }
                 }
                 Some(ended) = state.runs.join_next_with_id() => {
@@ -514,6 +527,32 @@ impl JobLoop {
                 }
                 () = self.node.clock.sleep_until(pause.map_or_else(|| self.node.clock.monotonic(), |(until, _)| until)), if pause.is_some() => pause = None,
             }
+        }
+    }
+
+    /// A fire is due while the previous run is still going: it is compensated afterwards or skipped, as the job says.
+    fn fire_during_run(
+        &self,
+        job: &Job,
+        instance: &InstanceId,
+        due_at: Timestamp,
+        passed: Missed,
+        state: &mut JobState,
+    ) {
+        if job.misfire == Misfire::RunOnce {
+            state.pending.promise_misfire(Fire::scheduled(job.name.clone(), due_at));
+            tracing::warn!(job = %job.name, %due_at, "misfire, runs after the previous run");
+            let run = RunId::scheduled(job.name.clone(), due_at);
+            self.node.history.record_misfire(&run, || TaskId {
+                job: job.name.clone(),
+                items: state.busy.shards().into_iter().collect(),
+                instance: instance.clone(),
+            });
+        } else {
+            tracing::warn!(job = %job.name, %due_at, count = passed.count, "fire skipped, previous run still going");
+            self.listeners.missed(&job.name, passed.count);
+            self.node.history.record_missed(&job.name, passed, MissedReason::Skipped);
+            state.reported.note(passed);
         }
     }
 
@@ -532,12 +571,9 @@ impl JobLoop {
                 .runs
                 .spawn(async move { run.run_fire(fire, ClaimScope::Scheduled, max_wait).await }),
             WorkItem::Trigger(trigger) => {
-                let at = trigger.at.unwrap_or_else(|| self.node.clock.now());
-                let fire = Fire::triggered(job.name.clone(), at, trigger.run?)
-                    .by(trigger.by)
-                    .given(trigger.parameter);
-                let scope = ClaimScope::Triggered(trigger.shards);
-                state.runs.spawn(async move { run.run_fire(fire, scope, max_wait).await })
+                // Others may be able to start while this one waits.
+                let max_wait = if state.pending.has_triggers() { Duration::ZERO } else { max_wait };
+                state.runs.spawn(async move { run.run_trigger(trigger, max_wait).await })
             }
             WorkItem::CatchUp => {
                 let schedule = schedule?;
@@ -583,17 +619,6 @@ impl JobLoop {
         Some(handle.id())
     }
 
-    /// Gives a trigger of Java ElasticJob a run id, which it lacks, so that a retry is the same run.
-    fn with_run_id(&self, item: WorkItem) -> WorkItem {
-        match item {
-            WorkItem::Trigger(trigger @ TriggerRequest { run: None, .. }) => {
-                let run = Some(RunId::triggered(self.node.randomness.bits()));
-                WorkItem::Trigger(TriggerRequest { run, ..trigger })
-            }
-            item => item,
-        }
-    }
-
     /// Shards whose ledger page cannot be read do not start until an operator acts, so they are counted and alerted at every fire.
     fn report_unreadable(
         &self,
@@ -612,7 +637,7 @@ impl JobLoop {
             let failure = Failure::new(format!("shard {shard} did not run: {problem}"));
             let notice = Notice::of_job(job.name.clone(), &failure, self.node.clock.now());
             // There is no run that a handler of this failure could end.
-            let _ = self.node.alerts.send(job, notice);
+            let _ = self.node.alerts.send(job, notice, &self.listeners);
         }
     }
 
@@ -652,7 +677,7 @@ impl JobLoop {
         reported: &ReportedFires,
     ) -> RunContext {
         RunContext {
-            registry: Arc::clone(&self.node.registry),
+            session: Arc::clone(self.session()),
             clock: Arc::clone(&self.node.clock),
             schedule_clock: Arc::clone(&self.node.schedule_clock),
             claims: member.claims().clone(),
@@ -680,11 +705,12 @@ impl JobLoop {
 
     /// A join was given up or failed, and may have been carried out. If the node stops, the instance ends with its session.
     async fn undo_join(&self) {
-        let NodeContext { registry, clock, identity, stop, .. } = &*self.node;
+        let NodeContext { clock, stop, .. } = &*self.node;
         let undone = async {
-            let tree = JobTree::new(registry.namespace(), &self.local.name);
-            if let (Some((session, id)), Ok(tree)) = (identity.newest().await, tree) {
-                undo_join(&**registry, &**clock, &tree, &id, session).await;
+            let Some(place) = self.place.get() else { return };
+            let NodeSession { registry, identity, .. } = &**place.session();
+            if let Some((session, id)) = identity.newest().await {
+                undo_join(&**registry, &**clock, place.tree(), &id, session).await;
             }
         };
         tokio::select! {

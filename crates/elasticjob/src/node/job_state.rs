@@ -11,7 +11,7 @@ use super::{
     run::RunResult,
 };
 use crate::{
-    coordination::{member::BusyShards, trigger::TriggerRequest},
+    coordination::{member::BusyShards, trigger::TriggeredRun},
     job::ShardSelection,
     runtime::CancelToken,
     schedule::{Missed, Schedule},
@@ -32,13 +32,12 @@ pub(super) struct JobState {
     /// The catch-up of fires that came due while no instance was up is done.
     pub(super) is_caught_up: bool,
     pub(super) busy: BusyShards,
-    /// Survives the session, because a trigger is kept until it has run.
     pub(super) pending: PendingWork,
     /// Runs in progress, including those of earlier sessions.
     pub(super) runs: JoinSet<RunResult>,
     /// Cancels all runs.
     pub(super) cancel: CancelToken,
-    /// The work items of this session's runs, and the triggers of earlier sessions' runs, so that an item that never started can be put back.
+    /// The work items of this session's runs, so that an item that never started can be put back.
     items: Vec<(task::Id, WorkItem)>,
     /// The own run of this session.
     active: Option<task::Id>,
@@ -80,7 +79,8 @@ impl JobState {
 
     /// Begins a new session and returns the request that cancels its runs. Runs of the previous session continue and no longer delay new ones.
     pub(super) fn begin_session(&mut self) -> CancelToken {
-        self.items.retain(|(_, item)| matches!(item, WorkItem::Trigger(_)));
+        self.items.clear();
+        self.pending.clear_triggers();
         self.active = None;
         self.cancel.child()
     }
@@ -123,7 +123,7 @@ impl JobState {
                 self.pending.may_have_misfires = true;
                 match (item, ShardSelection::only(unclaimed)) {
                     (Some(WorkItem::Trigger(trigger)), Ok(shards)) => {
-                        let rest = TriggerRequest { shards, ..trigger };
+                        let rest = TriggeredRun { shards, ..trigger };
                         self.pending.put_back(WorkItem::Trigger(rest));
                     }
                     // The ledger knows which shards have started it.

@@ -20,7 +20,8 @@ mod identity;
 mod job;
 mod job_loop;
 mod job_state;
-mod lease_refresh;
+mod lease_keeper;
+mod metered_registry;
 mod once_barrier;
 mod pending_work;
 mod permission_check;
@@ -29,6 +30,8 @@ mod run;
 mod run_lease;
 mod running_node;
 mod schedule_clock;
+mod session;
+mod session_pool;
 mod supervision;
 mod timer;
 

@@ -86,8 +86,8 @@ impl OnceBarrier {
             total: shard.total.get(),
         };
         let barrier = Barrier {
-            tree: JobTree::new(run.registry.namespace(), &run.job.name)?,
-            registry: Arc::clone(&run.registry),
+            tree: JobTree::new(run.session.registry.namespace(), &run.job.name)?,
+            registry: Arc::clone(&run.session.registry),
             clock: Arc::clone(&run.clock),
         };
         let timeout = match gate {
@@ -100,6 +100,7 @@ impl OnceBarrier {
             Ok(None) => Ok(()),
             Ok(Some(last)) => {
                 let called = tokio::select! {
+                    biased;
                     called = self.call(run, execution, gate) => called,
                     reason = cancel.cancelled() => Err(BarrierError::Cancelled(reason).into()),
                 };

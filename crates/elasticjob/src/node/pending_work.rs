@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{coordination::trigger::TriggerRequest, job::Fire};
+use crate::{coordination::trigger::TriggeredRun, job::Fire};
 
-/// More pending triggers than this are a mistake of the sender.
+/// More pending triggers than this are not kept: the member announces them again.
 const MAX_TRIGGERS: usize = 1_000;
 
 /// What a job loop starts when it is idle. Apart from the fire and the triggers, these are flags: each says that the registry may hold work of one
@@ -12,7 +12,9 @@ const MAX_TRIGGERS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct PendingWork {
     due_fire: Option<Fire>,
-    triggers: VecDeque<TriggerRequest>,
+    triggers: VecDeque<TriggeredRun>,
+    /// A trigger could not start. Others come first: one that waits for a shard which another instance runs may wait for hours.
+    is_trigger_postponed: bool,
     pub(super) needs_catch_up: bool,
     pub(super) may_have_misfires: bool,
     /// The newest misfire that is to run after the present run.
@@ -25,7 +27,7 @@ pub(super) struct PendingWork {
 #[derive(Debug, Clone)]
 pub(super) enum WorkItem {
     Fire(Fire),
-    Trigger(TriggerRequest),
+    Trigger(TriggeredRun),
     CatchUp,
     /// The newest misfire, if there is one. Carries what was promised, so that it can be put back.
     Misfire(Option<Fire>),
@@ -56,7 +58,12 @@ impl PendingWork {
     pub(super) fn put_back(&mut self, item: WorkItem) {
         match item {
             WorkItem::Fire(fire) => drop(self.due_fire.get_or_insert(fire)),
-            WorkItem::Trigger(trigger) => self.triggers.push_front(trigger),
+            WorkItem::Trigger(trigger) => {
+                self.is_trigger_postponed = true;
+                if self.triggers.iter().all(|known| known.run != trigger.run) {
+                    self.triggers.push_back(trigger);
+                }
+            }
             WorkItem::CatchUp => self.needs_catch_up = true,
             WorkItem::Misfire(promised) => {
                 self.may_have_misfires = true;
@@ -66,16 +73,22 @@ impl PendingWork {
         }
     }
 
-    /// Adds a trigger. Consecutive triggers without any content count as one.
-    pub(super) fn push_trigger(&mut self, trigger: TriggerRequest) {
-        if self.triggers.back() == Some(&trigger) && trigger == TriggerRequest::default() {
-            return;
-        }
-        if self.triggers.len() < MAX_TRIGGERS {
+    /// Adds a triggered run, unless it is pending already.
+    pub(super) fn push_trigger(&mut self, trigger: TriggeredRun) {
+        if let Some(known) = self.triggers.iter_mut().find(|known| known.run == trigger.run) {
+            *known = trigger;
+        } else if self.triggers.len() < MAX_TRIGGERS {
             self.triggers.push_back(trigger);
-        } else {
-            tracing::error!("trigger dropped, too many are pending");
         }
+    }
+
+    /// Forgets the triggers: they are stored, and the member of the next session announces those that have shards for it.
+    pub(super) fn clear_triggers(&mut self) {
+        self.triggers.clear();
+    }
+
+    pub(super) fn has_triggers(&self) -> bool {
+        !self.triggers.is_empty()
     }
 
     /// Takes the fire that is due.
@@ -88,9 +101,17 @@ impl PendingWork {
         if let Some(fire) = self.next_fire() {
             return Some(fire);
         }
-        if let Some(trigger) = self.triggers.pop_front() {
-            return Some(WorkItem::Trigger(trigger));
+        if std::mem::take(&mut self.is_trigger_postponed) {
+            return self.next_compensation().or_else(|| self.next_trigger());
         }
+        self.next_trigger().or_else(|| self.next_compensation())
+    }
+
+    fn next_trigger(&mut self) -> Option<WorkItem> {
+        self.triggers.pop_front().map(WorkItem::Trigger)
+    }
+
+    fn next_compensation(&mut self) -> Option<WorkItem> {
         if std::mem::take(&mut self.needs_catch_up) {
             return Some(WorkItem::CatchUp);
         }
@@ -105,25 +126,31 @@ impl PendingWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::RunId;
+    use crate::job::{RunId, ShardSelection};
 
     #[test]
-    fn due_fire_comes_before_triggers_and_no_trigger_is_lost() {
+    fn due_fire_comes_first_and_a_postponed_trigger_lets_others_go_first() {
         let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
-        let identified =
-            TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() };
+        let triggered = |number| TriggeredRun {
+            run: RunId::triggered(number),
+            at: jiff::Timestamp::UNIX_EPOCH,
+            shards: ShardSelection::All,
+            is_whole: true,
+            parameter: None,
+            by: None,
+        };
         let mut pending = PendingWork { may_have_misfires: true, ..PendingWork::default() };
-        for trigger in
-            [TriggerRequest::default(), TriggerRequest::default(), identified.clone(), identified]
-        {
-            pending.push_trigger(trigger);
+        for number in [1, 2, 1] {
+            pending.push_trigger(triggered(number));
         }
+        let postponed = pending.next().unwrap();
+        pending.put_back(postponed);
         pending.set_due(fire);
 
         let order: Vec<String> = std::iter::from_fn(|| pending.next())
             .map(|item| format!("{item:?}").split(['(', ' ']).next().unwrap().to_owned())
             .collect();
 
-        assert_eq!(order, ["Fire", "Trigger", "Trigger", "Trigger", "Misfire"]);
+        assert_eq!(order, ["Fire", "Misfire", "Trigger", "Trigger"], "one trigger was put back");
     }
 }

@@ -12,21 +12,22 @@ use tokio::sync::mpsc;
 
 use super::{
     history_tap::HistoryTap, job_loop::LocalJob, once_barrier::OnceBarrier,
-    reported_fires::ReportedFires, schedule_clock::ScheduleClock,
+    reported_fires::ReportedFires, schedule_clock::ScheduleClock, session::NodeSession,
 };
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
         member::{ClaimError, ClaimHandle, ClaimRequest, ClaimScope, Release, ShardClaim},
+        trigger::TriggeredRun,
     },
     execution::{
         Alerts, AttemptPolicy, Execution, Failure, Guard, Listeners, Notice, Output, Routing,
         RunSettings, Runner, Secrets, ShardResult, Work,
     },
     history::MissedReason,
-    job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, ShardSelection, TaskId},
+    job::{Attempt, Fire, InstanceId, Job, Misfire, RunReason, Shard, TaskId},
     problem::Problem,
-    registry::{Error, Registry, Session},
+    registry::{Error, Session},
     runtime::{CancelToken, Clock},
     schedule::{Missed, Schedule},
 };
@@ -37,7 +38,7 @@ const RELEASE_DELAY: Duration = Duration::from_secs(1);
 /// Everything a run uses.
 #[derive(Clone)]
 pub(super) struct RunContext {
-    pub(super) registry: Arc<dyn Registry>,
+    pub(super) session: Arc<NodeSession>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) schedule_clock: Arc<ScheduleClock>,
     pub(super) claims: ClaimHandle,
@@ -74,6 +75,18 @@ pub(super) enum RunResult {
 }
 
 impl RunContext {
+    /// Runs every shard of this trigger that this instance owns.
+    pub(super) async fn run_trigger(&self, trigger: TriggeredRun, max_wait: Duration) -> RunResult {
+        let fire = Fire::triggered(self.job.name.clone(), trigger.at, trigger.run)
+            .by(trigger.by)
+            .given(trigger.parameter);
+        let scope = ClaimScope::Triggered(trigger.shards);
+        if trigger.is_whole {
+            return self.run_claimed(fire, scope, max_wait, &self.once).await;
+        }
+        self.run_claimed(fire, scope, max_wait, &self.once.without_listeners()).await
+    }
+
     /// Runs every shard of this fire that this instance owns. Waits at most `max_wait` for a sharding in progress.
     pub(super) async fn run_fire(
         &self,
@@ -81,10 +94,18 @@ impl RunContext {
         scope: ClaimScope,
         max_wait: Duration,
     ) -> RunResult {
+        self.run_claimed(fire, scope, max_wait, &self.once).await
+    }
+
+    async fn run_claimed(
+        &self,
+        fire: Fire,
+        scope: ClaimScope,
+        max_wait: Duration,
+        once: &OnceBarrier,
+    ) -> RunResult {
         if let Some(failure) = self.check_clock_skew()
-            && let Routing::Throw(_) = self
-                .alerts
-                .send(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
+            && let Routing::Throw(_) = self.alert(&fire, &failure)
         {
             self.report_not_started(&fire, scope.reason());
             return RunResult::NothingToRun;
@@ -96,11 +117,8 @@ impl RunContext {
         let is_retried = !is_forgotten
             && (matches!(reason, RunReason::Trigger | RunReason::CatchUp)
                 || self.job.misfire == Misfire::RunOnce);
-        let is_whole = !matches!(scope, ClaimScope::Triggered(ShardSelection::Only(_)));
         let cancel = self.cancel.child();
         let request = ClaimRequest { fire: fire.clone(), scope, max_wait, cancel };
-        let no_listeners = self.once.without_listeners();
-        let once = if is_whole { &self.once } else { &no_listeners };
         match self.claims.claim(request).await {
             Ok(claimed) => {
                 let adjusted = self.with_parameter(&fire);
@@ -108,7 +126,8 @@ impl RunContext {
                 run.execute(claimed, reason, once).await
             }
             Err(ClaimError::NothingToRun) => {
-                if matches!(reason, RunReason::Schedule | RunReason::Trigger) {
+                // A trigger is announced only if there are shards to run: another instance has them by now.
+                if reason == RunReason::Schedule {
                     self.history.record_no_shards(&fire.run, &self.task_id(&fire, Vec::new()));
                 }
                 RunResult::NothingToRun
@@ -121,6 +140,7 @@ impl RunContext {
                 error @ (ClaimError::Resharding
                 | ClaimError::HeldElsewhere { .. }
                 | ClaimError::Busy
+                | ClaimError::SessionFull
                 | ClaimError::Left
                 | ClaimError::Registry(Error::SessionExpired)),
             ) if is_retried => {
@@ -201,10 +221,11 @@ impl RunContext {
         tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = shards.len(), reason = reason.as_str(), "run started");
         self.history.record_start(&fire.run, &execution.task, reason);
         let (sender, ended) = mpsc::unbounded_channel();
+        let _lease_use = self.session.lease_users.begin();
         let ran = tokio::select! {
             biased;
             ran = self.run_shards(&claimed, shards, &execution, once, &sender) => ran,
-            () = self.keep_lease(session, &claimed.cancel) => unreachable!("the lease is kept as long as shards run"),
+            () = self.watch_lease(session, &claimed.cancel) => unreachable!("the lease is watched as long as shards run"),
             () = self.release_early(&claimed, once, ended) => unreachable!("shards are released as long as others run"),
         };
         self.history.record_finished(&fire.run, &execution.task, &ran);
@@ -311,7 +332,7 @@ impl RunContext {
             tracing::info!(job = %fire.job, run_id = %fire.run, shard = result.shard.item, outcome = result.outcome.as_str(), problem = result.message.as_deref(), "shard ended");
             if let Some(notice) = Notice::of_shard(result, self.clock.now()) {
                 // A run has no caller to throw to, so `THROW` counts as delivered.
-                let _ = self.alerts.send(&self.job, notice);
+                let _ = self.alerts.send(&self.job, notice, &self.listeners);
             }
         }
     }
@@ -339,7 +360,8 @@ impl RunContext {
     }
 
     fn alert(&self, fire: &Fire, failure: &Failure) -> Routing {
-        self.alerts.send(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
+        let notice = Notice::of_job(fire.job.clone(), failure, self.clock.now());
+        self.alerts.send(&self.job, notice, &self.listeners)
     }
 
     /// Returns a failure if the clocks of this machine and the registry differ by more than the job allows.

@@ -21,7 +21,7 @@ impl RunContext {
         let timeout = self.clock.monotonic() + session.timeout() / 6;
         tokio::select! {
             biased;
-            _ = self.registry.sync() => {}
+            _ = self.session.registry.sync() => {}
             () = self.clock.sleep_until(timeout) => {}
         }
         is_enough(self.clock.monotonic())
@@ -48,9 +48,9 @@ impl RunContext {
         Lease::new(move || session.deadline().saturating_since(clock.monotonic()))
     }
 
-    /// Syncs with the leader often enough that the lease does not expire while shards run. If the lease is about to expire anyway, cancels the
-    /// shards. A guard alone is not enough: it acts when a handler is polled, and an idle handler is not polled.
-    pub(super) async fn keep_lease(&self, session: &Session, running: &CancelToken) {
+    /// Cancels the shards if the lease, which [`lease_keeper`](super::lease_keeper) keeps while they run, is about to expire all the same. A guard alone
+    /// is not enough: it acts when a handler is polled, and an idle handler is not polled. Never returns.
+    pub(super) async fn watch_lease(&self, session: &Session, running: &CancelToken) {
         let margin = margin(session.timeout());
         let cancels = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
             && !self.flaws.has(Flaw::IgnoreLease);
@@ -62,14 +62,6 @@ impl RunContext {
             let next = now + session.timeout() / 6;
             let check_at = if end > now { next.min(end) } else { next };
             self.clock.sleep_until(check_at).await;
-            // While the registry is unreachable, the sync waits; the end of the lease must not.
-            tokio::select! {
-                biased;
-                answer = self.registry.sync() => if let Err(error) = answer {
-                    tracing::debug!(%error, "lease renewal failed");
-                },
-                () = self.clock.sleep_until(end.max(check_at)) => {}
-            }
         }
     }
 }

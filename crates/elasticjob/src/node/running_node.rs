@@ -14,7 +14,6 @@ use super::{
     error::NodeError,
     job::NodeJob,
     job_loop::{FirstJoin, IfRefused, JobLoop, LocalJob, NodeContext},
-    lease_refresh,
 };
 use crate::{
     coordination::member::JoinError,
@@ -24,8 +23,11 @@ use crate::{
     runtime::{CancelReason, CancelToken, Tasks},
 };
 
-/// How many jobs a starting node joins concurrently.
-const CONCURRENT_JOINS: usize = 128;
+/// How many jobs a starting node joins concurrently: enough for several full batches of the combiner.
+const CONCURRENT_JOINS: usize = 512;
+
+/// Time between two reports of a node that is joining its jobs.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 
 /// How long the delivery of pending alerts may take when the node stops.
 const ALERT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -94,22 +96,21 @@ impl JobSlot {
 }
 
 impl RunningNode {
+    /// Joins the jobs. If none could be joined because of what is stored for it, returns why; the node waits until that is mended.
     pub(super) async fn start(
         node: Arc<NodeContext>,
         alert_tasks: Tasks,
         (recording, history_tasks): (Option<Recording>, Tasks),
         jobs: Vec<NodeJob>,
-    ) -> Result<Self, NodeError> {
+    ) -> Result<(Self, Option<JoinError>), NodeError> {
         let mut background = Tasks::new();
         background.spawn(node.timer.clone().run());
         background.spawn(node.history.clone().flush_output());
         background.spawn(clock_check::run(
             Arc::clone(&node.schedule_clock),
-            Arc::clone(&node.registry),
-            Arc::clone(&node.identity),
+            Arc::clone(node.sessions.first()),
             Arc::clone(&node.randomness),
         ));
-        background.spawn(lease_refresh::run(Arc::clone(&node.registry), Arc::clone(&node.clock)));
         let running = Self {
             node,
             slots: Mutex::default(),
@@ -118,7 +119,10 @@ impl RunningNode {
             history_tasks,
             _background: background,
         };
-        // Concurrent, so that a thousand jobs join within a few round trips; limited, so that joining does not need the memory of a thousand.
+        let of = jobs.len();
+        let clock = Arc::clone(&running.node.clock);
+        let (mut joined, mut reported_at) = (0_usize, clock.monotonic());
+        // Concurrent, so that thousands of jobs join within a few round trips; limited, so that joining does not need the memory of thousands.
         let mut joining =
             stream::iter(jobs.into_iter().map(|job| running.join(job, IfRefused::Wait)))
                 .buffer_unordered(CONCURRENT_JOINS);
@@ -130,13 +134,14 @@ impl RunningNode {
                 FirstJoin::Waiting(JoinError::Unreadable(_)) => {}
                 FirstJoin::Waiting(error) => refusal = refusal.or(Some(error)),
             }
+            joined += 1;
+            if clock.monotonic() >= reported_at + PROGRESS_INTERVAL {
+                reported_at = clock.monotonic();
+                tracing::info!(joined, of, "joining jobs");
+            }
         }
         drop(joining);
-        match refusal {
-            // No other job needs this node, and a first start should say at once what is wrong.
-            Some(error) if !is_any_joined => Err(error.into()),
-            _ => Ok(running),
-        }
+        Ok((running, refusal.filter(|_| !is_any_joined)))
     }
 
     /// Joins one more job. When this returns, the node takes part in it. If it fails or the future is dropped, the node does not; what was written
@@ -214,7 +219,7 @@ impl RunningNode {
             Some(JobSlot::Active(active)) if !active.has_ended() => Arc::clone(&active.local),
             _ => return Ok(false),
         };
-        local.update(&*self.node.registry, job, self.node.shard_limit).await?;
+        local.update(&**self.registry(), job, self.node.shard_limit).await?;
         Ok(true)
     }
 
@@ -249,26 +254,38 @@ impl RunningNode {
 
     /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was
     /// ended from outside](RunningNode::has_ended) does not count, nor does one that [cannot be
-    /// joined](RunningNode::invalid_jobs) because of what is stored for it.
+    /// joined](RunningNode::invalid_jobs) because of what is stored for it, as long as another job can run.
     pub fn is_ready(&self) -> bool {
-        self.lock().values().all(|slot| match slot {
-            JobSlot::Active(active) => {
-                *active.ready.borrow()
-                    || active.has_ended()
-                    || active.config_problem.borrow().is_some()
+        let slots = self.lock();
+        let (mut can_any_run, mut is_any_refused) = (false, false);
+        for slot in slots.values() {
+            match slot {
+                JobSlot::Active(active) if active.has_ended() => {}
+                JobSlot::Active(active) if *active.ready.borrow() => can_any_run = true,
+                JobSlot::Active(active) if active.config_problem.borrow().is_some() => {
+                    is_any_refused = true;
+                }
+                JobSlot::Active(_) | JobSlot::Joining(_) => return false,
+                JobSlot::Leaving { .. } => {}
             }
-            JobSlot::Leaving { .. } => true,
-            JobSlot::Joining(_) => false,
-        })
+        }
+        can_any_run || !is_any_refused
     }
 
-    /// The session with the registry: whether it is connected, and until when it is trusted.
+    /// The registry sessions of this node, each with its own connection. A node with few jobs has one; it opens another one when the ephemeral nodes
+    /// of its jobs become too many for one session. They stay open until the node stops.
+    pub fn sessions(&self) -> Vec<Session> {
+        self.node.sessions.sessions().iter().map(|session| session.registry.session()).collect()
+    }
+
+    /// The session that the node started with: whether it is connected, and until when it is trusted.
     pub fn session(&self) -> Session {
-        self.node.registry.session()
+        self.registry().session()
     }
 
+    /// The connection that the node started with.
     pub fn registry(&self) -> &Arc<dyn Registry> {
-        &self.node.registry
+        &self.node.sessions.first().registry
     }
 
     /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`RunningNode::stop`] waits for that. For
@@ -296,7 +313,7 @@ impl RunningNode {
             }
         });
         futures_util::future::join_all(all).await;
-        let registry = Arc::clone(&self.node.registry);
+        let sessions = Arc::clone(&self.node.sessions);
         // Drops the last sender of alerts; the pending ones are delivered and the delivery ends.
         drop(self.node);
         if let Some(recording) = &self.recording {
@@ -312,7 +329,7 @@ impl RunningNode {
         if !stored {
             tracing::error!("history not stored in time");
         }
-        registry.close().await;
+        sessions.close().await;
     }
 
     /// The drain timeout, as long again for the grace period of cancelled runs, and the time to leave.

@@ -64,8 +64,11 @@ pub async fn connect_read_only(url: &RegistryUrl) -> Result<Arc<dyn Registry>, E
 /// Curator creates its namespace as a container, which the server removes together with the last job, possibly while another process
 /// is adding the next one. A persistent node means the same to every peer and stays.
 pub async fn ensure_path(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
-    if registry.exists(path).await?.is_some() {
-        return Ok(());
+    // Such a read may share its request with others, unlike the question whether a node exists.
+    match registry.get(path).await {
+        Ok(None) => {}
+        Ok(Some(_)) | Err(Error::NotAuthorised { .. }) => return Ok(()),
+        Err(error) => return Err(error),
     }
     let mut missing: Vec<Path> = std::iter::successors(Some(path.clone()), Path::parent).collect();
     missing.pop(); // the root

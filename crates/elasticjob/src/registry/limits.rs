@@ -14,6 +14,15 @@ impl Limits {
     /// ZooKeeper's default (`jute.maxbuffer`). It limits the bytes that are sent, of which [`Op::size`] is an upper bound.
     pub const ZOOKEEPER: Self = Self { bytes: 0xf_ffff, operations: usize::MAX };
 
+    /// What fits both.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            operations: self.operations.min(other.operations),
+        }
+    }
+
     /// How many of `ops`, from the first, fit together with `others`.
     pub fn fitting(self, others: &[Op], ops: &[Op]) -> usize {
         let mut bytes: usize = others.iter().map(Op::size).sum();

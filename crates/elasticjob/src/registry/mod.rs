@@ -14,6 +14,8 @@
 //! A [`Session`] has an id, a deadline until which it is certain to be alive, and a stream of states. Ephemeral nodes name the
 //! session they are created for, so that a task left over from an old session cannot create nodes in a new one.
 
+mod children_watch;
+mod combiner;
 mod connect;
 mod error;
 #[cfg(test)]
@@ -38,7 +40,7 @@ pub mod zookeeper;
 #[cfg(not(feature = "internals"))]
 pub(crate) mod zookeeper;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -60,6 +62,8 @@ pub use self::internals::*;
 /// What the other modules use; with the feature `internals` also the tests and tools of this project.
 mod internals {
     pub use super::{
+        children_watch::{ChildrenSource, ChildrenWatch},
+        combiner::Combiner,
         connect::{connect_read_only, ensure_path},
         limits::Limits,
         operation::{Committed, Create, ExpectedVersion, Kind, Op, OpResult},
@@ -107,6 +111,13 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
     /// Executes all operations in one transaction or none. [`Error::Operation`] says which operation was refused.
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error>;
 
+    /// Executes all operations or none, like [`multi`](Self::multi), possibly in one transaction with the units of other callers. No two callers
+    /// may write the same node at the same time. A registry that does not [combine](Combiner) units, and one that wraps such a registry, keeps
+    /// this default.
+    async fn commit_unit(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        self.multi(ops).await
+    }
+
     /// A node with its data; `None` if it does not exist.
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error>;
 
@@ -121,6 +132,23 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
 
     /// Watches `prefix` and everything below it, whether or not it exists.
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error>;
+
+    /// Watches the children of `parent`, and nothing below them, whether or not it exists. A registry that wraps another one should forward it:
+    /// the default watches everything below `parent`.
+    async fn watch_children(&self, parent: &Path) -> Result<ChildrenWatch, Error> {
+        Ok(ChildrenWatch::of_subtree(parent, self.watch(parent).await?))
+    }
+
+    /// Connects once more, with the same settings and a session of its own; `None` if this registry cannot.
+    async fn another_session(&self) -> Result<Option<Arc<dyn Registry>>, Error> {
+        Ok(None)
+    }
+
+    /// How many bytes of ephemeral paths claims may still add to this session. When a session ends, ZooKeeper writes all its ephemeral paths into one
+    /// transaction, and cannot restart if that has more than about 2 MB.
+    fn ephemeral_room(&self) -> usize {
+        usize::MAX
+    }
 
     /// Ends the session, which deletes its ephemeral nodes.
     async fn close(&self);

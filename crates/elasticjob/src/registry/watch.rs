@@ -3,19 +3,20 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use super::{path::Path, stat::Stat};
 
 /// A watch delivers `Init · InitApply* · InitDone · (Apply | Delete)*`, and starts again with `Init` after every gap.
 ///
-/// Changes carry path and kind only, as in ZooKeeper; the consumer reads the data if it needs it. A change may be reported that the
-/// snapshot already contains; none is missed.
+/// Changes carry path and kind only, as in ZooKeeper; the consumer reads the data if it needs it. A snapshot carries the data: a change after it was
+/// read is reported. A change may be reported that the snapshot already contains; none is missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A snapshot begins: discard everything known so far.
     Init,
-    /// This node exists.
-    InitApply { path: Path, stat: Stat },
+    /// This node exists. `data` is `None` if this member may not read it.
+    InitApply { path: Path, stat: Stat, data: Option<Bytes> },
     /// The snapshot is complete.
     InitDone,
     /// This node was created, or its data changed.

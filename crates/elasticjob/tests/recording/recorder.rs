@@ -145,6 +145,38 @@ async fn events_survive_a_minute_of_outage_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ten_thousand_jobs_due_together_fit_into_the_queue() {
+    let sink = TestSink::new(Behaviour::Hangs);
+    let fixture = Fixture::of(recorder(&sink));
+
+    let events = fixture.attempts(0..40_000);
+
+    let counts = fixture.recording.counts()[0].1;
+    let dropped: u64 = Importance::ALL.into_iter().map(|worth| counts.dropped(worth)).sum();
+    assert_eq!((counts.queued, dropped), (events.len() as u64, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_sink_gets_what_does_not_fit_into_the_queue_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    // By tokio's clock; by the test's own clock this is a second.
+    let sink = TestSink::new(Behaviour::Slow(Duration::from_millis(10)));
+    let settings = recorder(&sink).batch(30, SECOND / 2).queue(200, 1 << 20);
+    let fixture = Fixture::of(settings.spill(folder.path()));
+    let mut all = Vec::new();
+
+    for second in 0..10_i64 {
+        all.extend(fixture.attempts(second * 20..(second + 1) * 20));
+        fixture.advance(SECOND).await;
+    }
+    fixture.advance(30 * SECOND).await;
+
+    assert_eq!(sink.events(), all);
+    let counts = fixture.recording.counts()[0].1;
+    assert!(counts.spilled > 0 && counts.failures == 0, "{counts:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn next_process_stores_spilled_events() {
     let folder = tempfile::tempdir().unwrap();
     let sink = TestSink::new(Behaviour::Down);

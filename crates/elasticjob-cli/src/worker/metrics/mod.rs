@@ -11,14 +11,14 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use elasticjob::{
-    execution::{Execution, Failure, Listener, Outcome, ShardResult},
+    execution::{AlertOutcome, Execution, Failure, Listener, Outcome, ShardResult},
     history::{Counts, Importance, Recording},
     job::{JobName, RunReason},
     registry::{SessionState, SessionStates},
@@ -67,7 +67,9 @@ pub(crate) struct Metrics {
     refused: AtomicUsize,
     /// Number of jobs whose stored configuration is invalid.
     invalid: AtomicUsize,
-    is_connected: AtomicBool,
+    /// Registry sessions of the node, and how many of them are connected.
+    sessions: AtomicUsize,
+    connected_sessions: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -77,6 +79,7 @@ struct JobMetrics {
     coalesced: usize,
     outcomes: [u64; OUTCOMES.len()],
     running: usize,
+    alerts: [u64; AlertOutcome::ALL.len()],
     start_delay: Histogram,
     /// When a shard last succeeded; before the first success, when the job was added, so that a job that never succeeds is noticed, too.
     last_success: Monotonic,
@@ -91,7 +94,8 @@ impl Metrics {
             unanswered: Mutex::default(),
             refused: AtomicUsize::new(0),
             invalid: AtomicUsize::new(0),
-            is_connected: AtomicBool::new(false),
+            sessions: AtomicUsize::new(0),
+            connected_sessions: AtomicUsize::new(0),
         }
     }
 
@@ -127,14 +131,23 @@ impl Metrics {
         }
     }
 
-    /// Tracks whether the registry is connected, until the session is closed.
+    /// Counts a session of the node, and tracks whether it is connected until it is closed.
     pub(super) async fn track_session(self: Arc<Self>, mut states: SessionStates) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        let mut was_connected = false;
         while let Some(state) = states.next().await {
             let is_connected =
                 matches!(state, SessionState::Connected(_) | SessionState::Renewed { .. });
-            self.is_connected.store(is_connected, Ordering::Relaxed);
+            match (was_connected, is_connected) {
+                (false, true) => self.connected_sessions.fetch_add(1, Ordering::Relaxed),
+                (true, false) => self.connected_sessions.fetch_sub(1, Ordering::Relaxed),
+                (true, true) | (false, false) => continue,
+            };
+            was_connected = is_connected;
         }
-        self.is_connected.store(false, Ordering::Relaxed);
+        if was_connected {
+            self.connected_sessions.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// All metrics in Prometheus's text format.
@@ -155,8 +168,19 @@ impl Metrics {
     fn write_process(&self, is_ready: bool, text: &mut Exposition) {
         text.gauge("elasticjob_build_info", "Version of the program, as a label.")
             .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
-        text.gauge("elasticjob_registry_connected", "1 if the registry is connected, else 0.")
-            .sample(&[], u8::from(self.is_connected.load(Ordering::Relaxed)));
+        let sessions = self.sessions.load(Ordering::Relaxed);
+        let is_connected =
+            sessions > 0 && self.connected_sessions.load(Ordering::Relaxed) == sessions;
+        text.gauge(
+            "elasticjob_registry_connected",
+            "1 if every session with the registry is connected, else 0.",
+        )
+        .sample(&[], u8::from(is_connected));
+        text.gauge(
+            "elasticjob_registry_sessions",
+            "Registry sessions of this process: one for some hundred jobs.",
+        )
+        .sample(&[], sessions);
         text.gauge(
             "elasticjob_ready",
             "1 if every job can run its fires, else 0; the same as /readyz.",
@@ -169,7 +193,7 @@ impl Metrics {
         .sample(&[], self.refused.load(Ordering::Relaxed));
         text.gauge(
             "elasticjob_jobs_invalid",
-            "Jobs whose stored configuration cannot be read or exceeds a bound.",
+            "Jobs whose stored configuration cannot be read or exceeds a bound, and jobs of the files that cannot be joined because they belong to another handler or are closed to this worker.",
         )
         .sample(&[], self.invalid.load(Ordering::Relaxed));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -257,6 +281,13 @@ impl Listener for Metrics {
             job_metrics.coalesced += fires;
         }
     }
+
+    fn alerted(&self, job: &JobName, outcome: AlertOutcome) {
+        let index = AlertOutcome::ALL.iter().position(|known| *known == outcome);
+        if let (Some(job_metrics), Some(index)) = (self.lock().get_mut(job), index) {
+            job_metrics.alerts[index] += 1;
+        }
+    }
 }
 
 impl JobMetrics {
@@ -267,6 +298,7 @@ impl JobMetrics {
             coalesced: 0,
             outcomes: [0; OUTCOMES.len()],
             running: 0,
+            alerts: [0; AlertOutcome::ALL.len()],
             start_delay: Histogram::new(&DELAY_BUCKETS),
             last_success: now,
         }
@@ -305,6 +337,15 @@ fn write_runs(jobs: &BTreeMap<JobName, JobMetrics>, text: &mut Exposition) {
     for (job, job_metrics) in jobs {
         for (outcome, count) in OUTCOMES.iter().zip(job_metrics.outcomes) {
             shards.sample(&[("job_name", job.as_str()), ("outcome", outcome.as_str())], count);
+        }
+    }
+    let mut alerts = text.counter(
+        "elasticjob_alerts_total",
+        "Alerts by mail, to chat robots and to webhooks, by outcome: sent, failed, refused (target not allowed), dropped (too many wait).",
+    );
+    for (job, job_metrics) in jobs {
+        for (outcome, count) in AlertOutcome::ALL.iter().zip(job_metrics.alerts) {
+            alerts.sample(&[("job_name", job.as_str()), ("outcome", outcome.as_str())], count);
         }
     }
     let mut running = text.gauge("elasticjob_shards_running", "Shards running now.");
@@ -433,6 +474,11 @@ mod tests {
         assert_line("elasticjob_shards_total{JOB,outcome=\"done\"} 1");
         assert_line("elasticjob_shards_total{JOB,outcome=\"fenced\"} 1");
         assert_line("elasticjob_shards_total{JOB,outcome=\"cancelled\"} 1");
+        assert_line("elasticjob_alerts_total{JOB,outcome=\"dropped\"} 0");
+        metrics.alerted(&late.shards[0].job, AlertOutcome::Dropped);
+        metrics.alerted(&"another".parse().unwrap(), AlertOutcome::Dropped);
+        assert_line("elasticjob_alerts_total{JOB,outcome=\"dropped\"} 1");
+        assert_line("elasticjob_alerts_total{JOB,outcome=\"sent\"} 0");
         assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"5\"} 0");
         assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"15\"} 1");
         assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"3600\"} 1");
@@ -440,6 +486,7 @@ mod tests {
         assert_line("elasticjob_lateness_seconds_count{JOB} 2");
         assert_line("elasticjob_ready 1");
         assert_line("elasticjob_registry_connected 0");
+        assert_line("elasticjob_registry_sessions 0");
         metrics.missed(&late.shards[0].job, 3);
         assert_line("elasticjob_missed_fires_total{JOB} 3");
         metrics.coalesced(&late.shards[0].job, 9);

@@ -12,6 +12,7 @@
 //!   happened.
 //! * **A sink that fails temporarily** ([`SinkError::Unavailable`]) is retried with growing delays. Meanwhile all events go to the [spill] files, where
 //!   the next process finds them if this one dies.
+//! * **A sink that is slower than the events** gets them from the spill files, too: what waits goes there when the [queue] is half full.
 //! * **A sink that refuses** ([`SinkError::Refused`]) is treated the same, retried rarely, and logged once.
 //! * **A batch with an invalid event** ([`SinkError::InvalidEvent`]) is halved until that event is found. The event is logged and counted as dropped,
 //!   and all others are kept.

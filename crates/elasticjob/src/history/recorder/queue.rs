@@ -126,6 +126,12 @@ impl Queue {
         lanes.length >= self.batch.events || lanes.bytes >= self.batch.bytes
     }
 
+    /// Whether the sink falls behind.
+    pub(super) fn is_half_full(&self) -> bool {
+        let lanes = self.lock();
+        lanes.length >= self.capacity.events / 2 || lanes.bytes >= self.capacity.bytes / 2
+    }
+
     pub(super) fn len(&self) -> usize {
         self.lock().length
     }

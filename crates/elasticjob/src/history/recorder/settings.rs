@@ -63,7 +63,8 @@ impl Recorder {
             sinks: Vec::new(),
             spill: None,
             spill_limit: 256 * 1024 * 1024,
-            capacity: Capacity { events: 20_000, bytes: 32 * 1024 * 1024 },
+            // Ten thousand jobs of four shards that are due in one second cause 110,000 events, which are estimated at a kibibyte each.
+            capacity: Capacity { events: 150_000, bytes: 160 * 1024 * 1024 },
             batching: BatchSettings {
                 batch: Capacity { events: 500, bytes: MAX_BATCH_BYTES },
                 linger: Duration::from_millis(500),
@@ -124,7 +125,7 @@ impl Recorder {
         self
     }
 
-    /// Maximum number of events and bytes that may wait in memory for each sink; 20,000 and 32 MiB by default. When the queue is full, a new event
+    /// Maximum number of events and bytes that may wait in memory for each sink; 150,000 and 160 MiB by default. From half of that on, they wait in the spill folder, if there is one. When the queue is full, a new event
     /// replaces [less important ones](super::Importance).
     pub fn queue(mut self, events: usize, bytes: usize) -> Self {
         self.capacity = Capacity { events: events.max(1), bytes: bytes.max(64 * 1024) };

@@ -111,6 +111,9 @@ impl Writer {
             if self.lacks_folder() && self.clock.monotonic() >= self.reopen {
                 self.open().await;
             }
+            if self.queue.is_half_full() && self.has_space_for_a_queue() {
+                self.spill_pending().await;
+            }
             let batch = match self.next().await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
@@ -161,6 +164,11 @@ impl Writer {
             }
             Err(error) => self.mark_folder_unusable(&error),
         }
+    }
+
+    /// Whether a slow sink may get what waits in the queue from the files. Otherwise a full queue would drop events although there is space for them.
+    fn has_space_for_a_queue(&self) -> bool {
+        self.spill.as_ref().is_some_and(|spill| spill.bytes() < self.location.limit / 2)
     }
 
     /// Whether a spill folder is configured but unusable.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use tinykeeper::wire::{Acl, Code};
+use tinykeeper::wire::{Acl, AuthId, Code};
 use tokio::sync::watch;
 
 use super::{
@@ -220,10 +220,20 @@ impl Registry for MemoryRegistry {
         Ok(Watch::new(FeedSource { server: self.inner.server.clone(), watcher, feed }))
     }
 
+    async fn another_session(&self) -> Result<Option<Arc<dyn Registry>>, Error> {
+        let (server, ids) = (&self.inner.server, server_ids(&self.inner));
+        let another = server.join_with(self.namespace.clone(), ids, self.acl.clone()).await?;
+        Ok(Some(Arc::new(another)))
+    }
+
     async fn close(&self) {
         let now_ms = self.inner.server.now_ms();
         self.inner.server.lock().close(self.inner.id, now_ms);
     }
+}
+
+fn server_ids(inner: &Inner) -> Vec<AuthId> {
+    inner.server.lock().member(inner.id).ids.clone()
 }
 
 fn none_if_absent<T>(path: &Path, answer: Result<T, Code>) -> Result<Option<T>, Error> {

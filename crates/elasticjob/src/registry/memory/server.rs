@@ -14,7 +14,7 @@ use tinykeeper::{
 };
 use tokio::sync::{Notify, watch};
 
-use super::{member::MemoryRegistry, watch::Feed};
+use super::{link::Link, member::MemoryRegistry, watch::Feed};
 use crate::{
     registry::{
         connect::ensure_path,
@@ -114,6 +114,15 @@ impl MemoryServer {
     ) -> Result<MemoryRegistry, Error> {
         let acl = if user.is_some() { Acl::creator_all() } else { Acl::open() };
         let ids = user.map(|user| AuthId::digest(&format!("{}:{}", user.user, user.password)));
+        self.join_with(namespace, ids.into_iter().collect(), acl).await
+    }
+
+    pub(super) async fn join_with(
+        &self,
+        namespace: Namespace,
+        ids: Vec<AuthId>,
+        acl: Vec<Acl>,
+    ) -> Result<MemoryRegistry, Error> {
         let now = self.clock.monotonic();
         let now_ms = self.now_ms();
         let id = {
@@ -124,7 +133,7 @@ impl MemoryServer {
                 id,
                 Member {
                     session,
-                    ids: ids.into_iter().collect(),
+                    ids,
                     deadline: now + self.timeout,
                     states: watch::Sender::new(Some(SessionState::Connected(session))),
                     connection: Connection::Up,
@@ -138,6 +147,14 @@ impl MemoryServer {
         let registry = MemoryRegistry::new(self.clone(), id, namespace.clone(), acl);
         ensure_path(&registry, namespace.path()).await?;
         Ok(registry)
+    }
+
+    /// Controls the connection of the member that has this session; `None` if there is none.
+    pub fn link(&self, session: SessionId) -> Option<Link> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        let (member, _) = members.find(|(_, member)| member.session == session)?;
+        Some(Link { server: self.clone(), member: *member })
     }
 
     pub(super) fn timeout(&self) -> Duration {
@@ -305,8 +322,11 @@ impl ServerState {
                 },
                 Err(_) => continue,
             };
+            let (tree, caller) = self.on_behalf_of(id);
+            let data = tree.data(caller, path.as_str(), None).ok();
+            let data = data.map(|(data, _)| data.unwrap_or_default());
             pending.extend(children.iter().rev().filter_map(|name| path.join(name).ok()));
-            found.push(Event::InitApply { path, stat: translate::stat(&stat, 0) });
+            found.push(Event::InitApply { path, stat: translate::stat(&stat, 0), data });
         }
         feed.restart(found);
     }

@@ -9,10 +9,16 @@ use tinykeeper::{
 };
 use tokio::sync::watch;
 
-use super::{reconnect, snapshot_watch::SnapshotWatch};
+use super::{
+    node_watch::NodeWatch,
+    read_batches::{MAX_RESPONSE, ReadBatches},
+    reconnect,
+    snapshot_watch::{SnapshotWatch, list},
+};
 use crate::{
     registry::{
         Limits, Registry,
+        children_watch::ChildrenWatch,
         connect::ensure_path,
         error::{Error, SizeUnit},
         operation::{Committed, Op},
@@ -29,6 +35,7 @@ use crate::{
 /// A cluster member connected to ZooKeeper.
 pub struct ZooKeeper {
     client: Arc<ClientLease>,
+    reads: Arc<ReadBatches>,
     settings: ZooKeeperSettings,
     endpoint: String,
     acl: Vec<Acl>,
@@ -54,6 +61,7 @@ impl ZooKeeper {
         // As Java ElasticJob does: with a user, nodes are accessible to that user only; without one, to everyone.
         let acl = if settings.digest.is_some() { Acl::creator_all() } else { Acl::open() };
         Ok(Self {
+            reads: Arc::new(ReadBatches::new(client.clone())),
             client: Arc::new(ClientLease(client)),
             settings: settings.clone(),
             endpoint,
@@ -193,7 +201,7 @@ impl Registry for ZooKeeper {
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
-        let answer = self.request(|| self.client.0.get(path.as_str())).await;
+        let answer = self.request(|| self.reads.get(path.as_str())).await;
         let floor = self.settings.fence_floor;
         Ok(self
             .none_if_absent(path, answer)?
@@ -207,8 +215,8 @@ impl Registry for ZooKeeper {
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        let answer = self.request(|| self.client.0.children(path.as_str())).await;
-        Ok(self.none_if_absent(path, answer)?.map(|(children, _)| children))
+        let answer = self.request(|| self.reads.children(path.as_str())).await;
+        self.none_if_absent(path, answer)
     }
 
     async fn sync(&self) -> Result<(), Error> {
@@ -227,9 +235,22 @@ impl Registry for ZooKeeper {
             error => self.connection_error(error),
         })?;
         // An unreadable prefix must fail here instead of looking empty for ever.
-        self.children(prefix).await?;
+        let first = self.request(|| list(&self.reads, prefix)).await;
+        let first = self.none_if_absent(prefix, first)?;
+        let (client, reads) = (self.client.0.clone(), Arc::clone(&self.reads));
         let floor = self.settings.fence_floor;
-        Ok(Watch::new(SnapshotWatch::new(self.client.0.clone(), watch, prefix.clone(), floor)))
+        Ok(Watch::new(SnapshotWatch::new(client, reads, watch, prefix.clone(), first, floor)))
+    }
+
+    async fn watch_children(&self, parent: &Path) -> Result<ChildrenWatch, Error> {
+        let mode = AddWatchMode::Persistent;
+        let watch = self.request(|| self.client.0.watch(parent.as_str(), mode)).await;
+        let watch = watch.map_err(|error| self.connection_error(error))?;
+        Ok(ChildrenWatch::new(NodeWatch(watch)))
+    }
+
+    async fn another_session(&self) -> Result<Option<Arc<dyn Registry>>, Error> {
+        Ok(Some(Arc::new(Self::connect(&self.settings).await?)))
     }
 
     async fn close(&self) {
@@ -282,6 +303,7 @@ fn config(settings: &ZooKeeperSettings) -> client::Config {
     let mut config = client::Config::new(settings.servers.iter().map(ToString::to_string));
     config.session_timeout = settings.session_timeout;
     config.connect_timeout = settings.connection_timeout;
+    config.max_response = MAX_RESPONSE;
     config.retry = client::Retry {
         base_sleep: settings.retry.base_sleep,
         max_sleep: settings.retry.max_sleep,

@@ -1,6 +1,7 @@
 //! A recursive watch that starts with a snapshot. ZooKeeper's protocol reports changes only, so the snapshot is read by walking the tree.
 //!
-//! The watch is set first, then the tree is listed node by node, with many requests in flight. Changes that arrive meanwhile are
+//! The watch is set first, then the tree is read node by node, data and names of the children, many nodes at once and so in few requests
+//! ([`ReadBatches`]). Changes that arrive meanwhile are
 //! buffered and delivered after the snapshot, in order: a change may be reported that the snapshot already contains, but none is
 //! missed. When the connection breaks, the walk is discarded; it starts over at the gap that the client reports once the watch
 //! is set again.
@@ -8,31 +9,49 @@
 //! All work happens inside `next`, in the consumer's task, so there is no queue between the client's and the consumer: `try_next`
 //! finds everything that the client had queued when a write was answered.
 
-use std::{collections::VecDeque, future::Future, pin::Pin, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use bytes::Bytes;
+use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
 use tinykeeper::{
-    client::{self, Client, Reply, WatchEvent},
-    wire::{Code, Request, Response},
+    client::{self, Client, WatchEvent},
+    wire::{Code, Stat},
 };
 
+use super::read_batches::ReadBatches;
 use crate::registry::{
     path::Path,
     translate,
     watch::{Event, WatchSource},
 };
 
-/// Listings in flight at once: enough to keep the connection busy, few enough not to flood the server's queue.
-const IN_FLIGHT: usize = 256;
+/// Nodes read at once: enough for several full batches, few enough not to flood the server's queue.
+const IN_FLIGHT: usize = 512;
 
 /// How long to wait after a refused listing.
 const PAUSE: Duration = Duration::from_secs(1);
 
-type Listing = Pin<Box<dyn Future<Output = (Path, Result<Reply, client::Error>)> + Send>>;
+/// A node as the walk finds it.
+pub(super) struct ListedNode {
+    stat: Stat,
+    /// `None` if we may not read it.
+    data: Option<Bytes>,
+    children: Vec<String>,
+}
+
+/// Reads a node and the names of its children.
+pub(super) async fn list(reads: &ReadBatches, path: &Path) -> Result<ListedNode, client::Error> {
+    let path = path.as_str();
+    let ((data, stat), children) = try_join(reads.get(path), reads.children(path)).await?;
+    Ok(ListedNode { stat, data: Some(data), children })
+}
+
+type Listing = Pin<Box<dyn Future<Output = (Path, Result<ListedNode, client::Error>)> + Send>>;
 
 pub(super) struct SnapshotWatch {
     client: Client,
+    reads: Arc<ReadBatches>,
     watch: client::Watch,
     prefix: Path,
     floor: i64,
@@ -60,9 +79,18 @@ enum State {
 }
 
 impl SnapshotWatch {
-    pub(super) fn new(client: Client, watch: client::Watch, prefix: Path, floor: i64) -> Self {
+    /// A watch that starts with `first`, which was read at `prefix` after the watch was set; `None` if nothing is there.
+    pub(super) fn new(
+        client: Client,
+        reads: Arc<ReadBatches>,
+        watch: client::Watch,
+        prefix: Path,
+        first: Option<ListedNode>,
+        floor: i64,
+    ) -> Self {
         let mut watch = Self {
             client,
+            reads,
             watch,
             prefix,
             floor,
@@ -70,16 +98,23 @@ impl SnapshotWatch {
             ready: VecDeque::new(),
             is_complete: false,
         };
-        watch.start();
+        watch.begin(Vec::new());
+        if let Some(first) = first {
+            watch.handle_listing(watch.prefix.clone(), Ok(first));
+        }
         watch
     }
 
     fn start(&mut self) {
+        self.begin(vec![self.prefix.clone()]);
+    }
+
+    fn begin(&mut self, unlisted: Vec<Path>) {
         self.is_complete = false;
         self.ready.clear();
         self.ready.push_back(Event::Init);
         self.state = State::Walking {
-            unlisted: vec![self.prefix.clone()],
+            unlisted,
             listings: FuturesUnordered::new(),
             changes: VecDeque::new(),
         };
@@ -110,28 +145,30 @@ impl SnapshotWatch {
     }
 
     /// Handles the answer to one listing of the walk.
-    fn handle_listing(&mut self, path: Path, answer: Result<Reply, client::Error>) {
+    fn handle_listing(&mut self, path: Path, answer: Result<ListedNode, client::Error>) {
         let State::Walking { unlisted, listings, .. } = &mut self.state else {
             return;
         };
-        match answer.map(|answer| answer.response) {
-            Ok(Response::ChildrenStat { children, stat }) => {
+        match answer {
+            Ok(ListedNode { stat, data, children }) => {
                 unlisted.extend(children.iter().filter_map(|name| path.join(name).ok()));
-                self.ready
-                    .push_back(Event::InitApply { path, stat: translate::stat(&stat, self.floor) });
+                let stat = translate::stat(&stat, self.floor);
+                self.ready.push_back(Event::InitApply { path, stat, data });
             }
             // The node was deleted during the walk or never existed: nothing to report.
             Err(client::Error::Refused { code: Code::NO_NODE, .. }) => {}
             // It exists, because its parent listed it: what it is needs no permission. What is below it stays unknown.
             Err(client::Error::Refused { code: Code::NO_AUTH, .. }) => {
                 tracing::warn!(%path, "watched node may not be listed, what is below it is unknown");
-                let request = Request::Exists { path: path.to_string(), watch: false };
-                let answer = self.client.submit(request);
-                listings.push(Box::pin(async move { (path, answer.await) }));
-            }
-            Ok(Response::Stat(stat)) => {
-                self.ready
-                    .push_back(Event::InitApply { path, stat: translate::stat(&stat, self.floor) });
+                let client = self.client.clone();
+                listings.push(Box::pin(async move {
+                    let answer = match client.exists(path.as_str()).await {
+                        Ok(Some(stat)) => Ok(ListedNode { stat, data: None, children: Vec::new() }),
+                        Ok(None) => Err(client::Error::Refused { code: Code::NO_NODE, zxid: 0 }),
+                        Err(error) => Err(error),
+                    };
+                    (path, answer)
+                }));
             }
             // The server is overloaded, for example. A snapshot without the node would say that it is absent.
             Err(client::Error::Refused { code, .. }) => {
@@ -140,7 +177,7 @@ impl SnapshotWatch {
                 self.state = State::Pausing(Box::pin(tokio::time::sleep(PAUSE)));
             }
             // The connection broke: the client reports a gap, and the walk starts over there.
-            Ok(_) | Err(_) => self.state = State::Disconnected,
+            Err(_) => self.state = State::Disconnected,
         }
     }
 
@@ -154,7 +191,7 @@ impl SnapshotWatch {
         Some(event)
     }
 
-    /// Sends listings up to the limit; completes the snapshot when none is left.
+    /// Begins to read nodes up to the limit; completes the snapshot when none is left.
     fn advance(&mut self) {
         let State::Walking { unlisted, listings, changes } = &mut self.state else {
             return;
@@ -162,9 +199,11 @@ impl SnapshotWatch {
         while listings.len() < IN_FLIGHT
             && let Some(path) = unlisted.pop()
         {
-            let request = Request::GetChildrenStat { path: path.to_string(), watch: false };
-            let answer = self.client.submit(request);
-            listings.push(Box::pin(async move { (path, answer.await) }));
+            let reads = Arc::clone(&self.reads);
+            listings.push(Box::pin(async move {
+                let answer = list(&reads, &path).await;
+                (path, answer)
+            }));
         }
         if listings.is_empty() {
             self.ready.push_back(Event::InitDone);

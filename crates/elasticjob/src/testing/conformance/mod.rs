@@ -10,6 +10,7 @@
 //! ```
 
 mod changes;
+mod combined;
 mod memory;
 mod outages;
 mod sessions;
@@ -20,6 +21,7 @@ use std::{future::Future, time::Duration};
 
 pub use self::{
     changes::*,
+    combined::CombinedTestServer,
     memory::MemoryTestServer,
     outages::*,
     sessions::*,
