@@ -5,6 +5,9 @@
 
 #![cfg(feature = "http")]
 
+#[path = "backends/intercepted_registry.rs"]
+mod intercepted_registry;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
@@ -23,27 +26,25 @@ use elasticjob::{
     execution::{Execution, Failure, OnceListener},
     job::{Failover, JobName, MaxTimeDiff, RunId, ShardSelection, Strategy},
     node::RunningNode,
-    registry::{
-        Committed, Error, Kind, Limits, Namespace, Node, Op, Path, Registry, Session, Stat, Watch,
-    },
+    registry::{Committed, Error, Kind, Op, Registry},
     runtime::Randomness,
     testing::{Cluster, ManualClock},
 };
 use testbed::golden;
+
+use self::intercepted_registry::{InterceptedRegistry, Interceptor};
 
 const NOON: &str = "2026-11-15T12:00:00Z";
 
 /// The writes to each path: kind and data.
 type Writes = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 
-/// A registry that records the writes that go through it.
-#[derive(Debug)]
-struct RecordingRegistry {
-    registry: Arc<dyn Registry>,
+#[derive(Debug, Clone)]
+struct WriteRecorder {
     writes: Writes,
 }
 
-impl RecordingRegistry {
+impl WriteRecorder {
     fn record(&self, op: &Op) {
         let (path, kind, data) = match op {
             Op::Create(create) => {
@@ -66,49 +67,13 @@ impl RecordingRegistry {
 }
 
 #[async_trait]
-impl Registry for RecordingRegistry {
-    fn namespace(&self) -> &Namespace {
-        self.registry.namespace()
-    }
-
-    fn session(&self) -> Session {
-        self.registry.session()
-    }
-
-    fn limits(&self) -> Limits {
-        self.registry.limits()
-    }
-
-    async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
-        let committed = self.registry.multi(ops.clone()).await?;
+impl Interceptor for WriteRecorder {
+    async fn write(&self, registry: &dyn Registry, ops: Vec<Op>) -> Result<Committed, Error> {
+        let committed = registry.multi(ops.clone()).await?;
         for op in &ops {
             self.record(op);
         }
         Ok(committed)
-    }
-
-    async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
-        self.registry.get(path).await
-    }
-
-    async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
-        self.registry.exists(path).await
-    }
-
-    async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        self.registry.children(path).await
-    }
-
-    async fn sync(&self) -> Result<(), Error> {
-        self.registry.sync().await
-    }
-
-    async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
-        self.registry.watch(prefix).await
-    }
-
-    async fn close(&self) {
-        self.registry.close().await;
     }
 }
 
@@ -204,8 +169,8 @@ impl Scenario {
 
     fn admin(&self) -> Admin {
         let registry = Arc::clone(self.cluster.registry());
-        let recording = RecordingRegistry { registry, writes: Arc::clone(&self.writes) };
-        Admin::new(Arc::new(recording))
+        let interceptor = WriteRecorder { writes: Arc::clone(&self.writes) };
+        Admin::new(Arc::new(InterceptedRegistry { registry, interceptor }))
             .clock(Arc::new(ManualClock::at(self.cluster.now())))
             .randomness(Arc::new(CountingRandomness(AtomicU64::new(9_000_000))))
     }
@@ -220,12 +185,15 @@ impl Scenario {
             }
         };
         let quick = |_: Shard| async { Ok::<(), std::io::Error>(()) };
-        let writes = Arc::clone(&self.writes);
+        let interceptor = WriteRecorder { writes: Arc::clone(&self.writes) };
         let node = self.cluster.node(|node| {
             let ping = yearly_job("ping").prop("http.uri", "http://127.0.0.1:9").unwrap();
             node.labels("zone=a")
                 .randomness(Arc::new(CountingRandomness(AtomicU64::new(number * 1_000_000))))
-                .wrap_registry(move |registry| Arc::new(RecordingRegistry { registry, writes }))
+                .wrap_registry(move |registry| {
+                    let interceptor = interceptor.clone();
+                    Arc::new(InterceptedRegistry { registry, interceptor })
+                })
                 .with(NodeJob::code(settle_job(), settle).java_class("com.acme.Settle"))
                 .with(
                     NodeJob::code(once_listener_job(), quick)
@@ -298,6 +266,7 @@ async fn registry_writes_match_the_golden_file() {
         shards: ShardSelection::only([0]).unwrap(),
         parameter: Some("2026-11".to_owned()),
         by: Some("ann".to_owned()),
+        expires_in: None,
     };
     admin.trigger(&settle, ask).await.unwrap();
     scenario.advance_to("12:01:40").await;

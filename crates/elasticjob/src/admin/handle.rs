@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{error::AdminError, snapshot::JobSnapshot};
+use super::{
+    error::AdminError,
+    snapshot::{Contents, JobSnapshot},
+};
 use crate::{
     coordination::tree::JobTree,
     job::{JobName, ShardLimit},
@@ -98,14 +101,31 @@ impl Admin {
             .map_err(|error| AdminError::invalid(error.to_string(), "choose another name"))
     }
 
-    /// Reads everything the registry holds about a job.
+    /// Reads what the registry holds about a job, but for triggers.
     pub(super) async fn snapshot(&self, job: &JobName) -> Result<JobSnapshot, AdminError> {
-        Ok(JobSnapshot::read(&*self.registry, job, self.tree(job)?, self.shard_limit).await?)
+        self.snapshot_with(job, Contents::WithoutTriggers).await
+    }
+
+    pub(super) async fn snapshot_with(
+        &self,
+        job: &JobName,
+        contents: Contents,
+    ) -> Result<JobSnapshot, AdminError> {
+        let tree = self.tree(job)?;
+        JobSnapshot::read(&*self.registry, job, tree, self.shard_limit, contents).await
     }
 
     /// Like [`snapshot`](Self::snapshot), but an error if the job has no configuration.
     pub(super) async fn existing_job(&self, job: &JobName) -> Result<JobSnapshot, AdminError> {
-        let snapshot = self.snapshot(job).await?;
+        self.existing_job_with(job, Contents::WithoutTriggers).await
+    }
+
+    pub(super) async fn existing_job_with(
+        &self,
+        job: &JobName,
+        contents: Contents,
+    ) -> Result<JobSnapshot, AdminError> {
+        let snapshot = self.snapshot_with(job, contents).await?;
         if snapshot.config_node().is_none() {
             return Err(self.no_such_job(job, snapshot.exists()));
         }

@@ -12,7 +12,7 @@ use super::{
         HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Outline, ServerStatus, Shard,
         ShardsPage,
     },
-    snapshot::{instance, no_configuration, status, summary},
+    snapshot::{Contents, instance, no_configuration, status, summary},
 };
 use crate::problem::Problem;
 use crate::{
@@ -75,7 +75,13 @@ impl Admin {
         skip: usize,
         take: usize,
     ) -> Result<ShardsPage, AdminError> {
-        let snapshot = self.existing_job(job).await?;
+        // If it changes meanwhile, shards beyond the number that it defined before may be missing.
+        let config = self.registry.get(&self.tree(job)?.config()).await?;
+        let config =
+            config.and_then(|node| Job::read_within(self.shard_limit, job, &node.data).ok());
+        let total = config.map_or(0, |job| job.shards.get());
+        let shown = skip..skip.saturating_add(take);
+        let snapshot = self.existing_job_with(job, Contents::Shards { total, shown }).await?;
         let items = snapshot.items();
         let shards = snapshot.shards(items.iter().skip(skip).take(take)).collect();
         Ok(ShardsPage { total: items.len(), shards })

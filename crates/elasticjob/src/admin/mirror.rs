@@ -1,7 +1,8 @@
 //! A local copy of all jobs of a registry, kept up to date by a watch, so that a list costs no request, however many jobs there are.
 //!
 //! The watch reports the paths that change. If a path affects the outline of a job, the job is read again (a handful of requests). If it is only a mark
-//! of a shard (running, disabled, misfire, awaiting failover), the path alone is enough. Changes are collected for a moment, so that a busy job is read
+//! of a shard (running, disabled, misfire, awaiting failover), the path alone is enough. The ledger is watched only for jobs whose shards are looked at
+//! ([`Mirror::follow_ledger`]), because every fire changes it. Changes are collected for a moment, so that a busy job is read
 //! once and published once.
 //!
 //! While the registry cannot be reached, the mirror keeps its last state and is marked as not current. A caller that changes a job through the same
@@ -13,12 +14,13 @@ use std::{
     time::Duration,
 };
 
+use super::followed_ledgers::{FollowedLedgers, LedgerRequests};
 use crate::{
     admin::{Admin, AdminError, Instance, Outline},
     coordination::tree::{JobTree, ShardNode, TreeNode},
     job::JobName,
-    registry::{Error, Event, Namespace, Path, SessionState},
-    runtime::Clock,
+    registry::{Error, Event, Namespace, SessionState},
+    runtime::{Clock, Monotonic},
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -53,6 +55,7 @@ pub enum Change {
 pub struct Mirror {
     snapshot: RwLock<Snapshot>,
     changes: broadcast::Sender<Change>,
+    ledgers: LedgerRequests,
 }
 
 /// The state of the mirror.
@@ -84,7 +87,11 @@ pub struct Activity {
 
 impl Default for Mirror {
     fn default() -> Self {
-        Self { snapshot: RwLock::default(), changes: broadcast::Sender::new(CHANGE_BUFFER) }
+        Self {
+            snapshot: RwLock::default(),
+            changes: broadcast::Sender::new(CHANGE_BUFFER),
+            ledgers: LedgerRequests::default(),
+        }
     }
 }
 
@@ -97,6 +104,11 @@ impl Mirror {
     /// Subscribes to changes from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
+    }
+
+    /// A client looks at the shards of this job: for a while, changes of its ledger are published, too.
+    pub fn follow_ledger(&self, job: &JobName, now: Monotonic) {
+        self.ledgers.add(job, now);
     }
 
     /// Reads a job again and publishes the change.
@@ -119,12 +131,8 @@ impl Mirror {
     pub async fn follow(&self, admin: &Admin) -> Result<(), AdminError> {
         let (registry, clock) = (&*admin.registry, &*admin.clock);
         let namespace = registry.namespace();
-        let ledger = namespace.sibling("ledger").map_err(|error| AdminError::Invalid {
-            problem: error.to_string(),
-            hint: "choose another namespace".to_owned(),
-        })?;
         let mut tree = registry.watch(namespace.path()).await?;
-        let mut pages = registry.watch(ledger.path()).await?;
+        let mut ledgers = FollowedLedgers::new(admin, &self.ledgers);
         let mut states = registry.session().states();
         let mut pending = PendingChanges::default();
         loop {
@@ -142,16 +150,17 @@ impl Mirror {
                 event = tree.next() => {
                     event.map(|event| self.apply_event(&event, namespace, clock.now(), &mut pending))
                 }
-                event = pages.next() => event.map(|event| pending.note_page(&event, ledger.path())),
+                job = ledgers.next() => {
+                    pending.shards.insert(job.to_string());
+                    Some(())
+                }
             };
             if event.is_none() {
                 return Ok(());
             }
-            // The initial walk of a watch advances only while `next` is awaited, so it is awaited until both watches are current.
-            if !tree.is_current() || !pages.is_current() {
-                if !tree.is_current() {
-                    self.mark_disconnected();
-                }
+            // The initial walk of a watch advances only while `next` is awaited, so it is awaited until the watch is current.
+            if !tree.is_current() {
+                self.mark_disconnected();
                 continue;
             }
             let mut delay = DEBOUNCE;
@@ -160,9 +169,6 @@ impl Mirror {
                 clock.sleep_until(clock.monotonic() + delay).await;
                 while let Some(event) = tree.try_next() {
                     self.apply_event(&event, namespace, clock.now(), &mut pending);
-                }
-                while let Some(event) = pages.try_next() {
-                    pending.note_page(&event, ledger.path());
                 }
                 if !tree.is_current() {
                     break;
@@ -201,7 +207,7 @@ impl Mirror {
                 pending.all_changed = true;
                 return;
             }
-            Event::InitApply { path, stat } => {
+            Event::InitApply { path, stat, .. } => {
                 (path, Some(Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now)))
             }
             Event::Apply { path } => (path, Some(now)),
@@ -355,18 +361,6 @@ struct PendingChanges {
     initial_names: Option<BTreeSet<String>>,
     /// The watch has restarted, so everything is read again.
     all_changed: bool,
-}
-
-impl PendingChanges {
-    /// Remembers the job whose ledger changed.
-    fn note_page(&mut self, event: &Event, ledger: &Path) {
-        if let Event::Apply { path } | Event::Delete { path } = event
-            && let Some(below) = path.relative_to(ledger)
-            && let Some((job, _)) = below.split_once('/')
-        {
-            self.shards.insert(job.to_owned());
-        }
-    }
 }
 
 impl Snapshot {

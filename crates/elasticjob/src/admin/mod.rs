@@ -2,9 +2,10 @@
 //! instances.
 //!
 //! * **Queries**: [`Admin::jobs`], [`job`](Admin::job), [`shards`](Admin::shards), [`servers`](Admin::servers), [`server`](Admin::server),
-//!   [`dump`](Admin::dump). Statuses are those of Java ElasticJob. An entry that cannot be read is listed with the reason and never hides the other
+//!   [`triggers`](Admin::triggers), [`dump`](Admin::dump). Statuses are those of Java ElasticJob. An entry that cannot be read is listed with the reason and never hides the other
 //!   entries. A query syncs first and then reads node by node, so its result is not one atomic snapshot.
-//! * **Changes**: [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger) and [`cancel`](Admin::cancel) runs;
+//! * **Changes**: [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger) and [`cancel`](Admin::cancel) runs,
+//!   [`wait_for_trigger`](Admin::wait_for_trigger), [`withdraw_trigger`](Admin::withdraw_trigger);
 //!   enable and disable jobs, servers and shards; shut down instances; [`remove`](Admin::remove) jobs. Every write checks the state it was decided
 //!   from and is refused if that state has changed. Every write to a job also checks that its configuration exists, so that a removed job is not
 //!   re-created in part. Writes cause the same registry events as those of Java ElasticJob, because Java instances react to them.
@@ -17,6 +18,7 @@
 
 mod apply;
 mod assignment;
+mod cancel;
 pub mod doctor;
 mod dump;
 mod error;
@@ -25,6 +27,7 @@ mod explain;
 mod golden;
 mod handle;
 mod jobs;
+mod followed_ledgers;
 mod ledger_changes;
 pub mod mirror;
 mod model;
@@ -34,10 +37,13 @@ mod snapshot;
 mod subtree;
 mod switch;
 mod trigger;
+mod trigger_watch;
+mod triggers;
 
 pub use self::{
     apply::{ApplyResult, ConfigChange, Edit, Plan},
     assignment::{STRATEGIES, assign},
+    cancel::{CancellationResult, WithdrawalResult},
     error::AdminError,
     explain::{Explanation, Finding, Severity, Topic},
     handle::Admin,
@@ -49,9 +55,17 @@ pub use self::{
     },
     remove::RemovalResult,
     switch::{ConfigUpdate, SwitchResult},
-    trigger::{CancellationResult, TriggerResponse},
+    trigger::TriggerResponse,
+    trigger_watch::TriggerWatch,
+    triggers::{
+        TriggerCounts, TriggerDetails, TriggerShard, TriggerShardState, TriggerState,
+        TriggerSummary, TriggersPage,
+    },
 };
 pub use crate::{
-    coordination::{ledger::LedgerState, trigger::TriggerRequest},
+    coordination::{
+        ledger::LedgerState,
+        trigger::{SkipReason, TriggerRequest},
+    },
     registry::Version,
 };

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     coordination::{ledger::LedgerState, server_status::StoredStatus},
-    job::{InstanceId, Job},
+    job::{InstanceId, Job, process_of},
     registry::Version,
 };
 
@@ -326,12 +326,28 @@ pub struct ServerSummary {
     pub address: String,
     /// Ids of the instances on this server, each once.
     pub instances: Vec<String>,
+    /// Number of processes. A Rust process with many jobs has several instances, one for each registry session.
+    #[serde(rename = "processCount")]
+    pub processes: usize,
     /// Names of the jobs that know this server.
     #[serde(rename = "jobNames")]
     pub jobs: Vec<String>,
     /// Number of jobs that this server is disabled for.
     #[serde(rename = "disabledJobsNum")]
     pub disabled: usize,
+}
+
+impl ServerSummary {
+    pub fn new(
+        address: String,
+        instances: Vec<String>,
+        jobs: Vec<String>,
+        disabled: usize,
+    ) -> Self {
+        let processes: BTreeSet<&str> = instances.iter().map(|id| process_of(id)).collect();
+        let processes = processes.len();
+        Self { address, instances, processes, jobs, disabled }
+    }
 }
 
 /// A server with its state in every job.

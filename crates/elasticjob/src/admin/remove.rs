@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{
     error::AdminError,
     handle::Admin,
-    snapshot::JobSnapshot,
+    snapshot::{Contents, JobSnapshot},
     switch::{too_many_conflicts, was_committed},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub struct RemovalResult {
 impl Admin {
     /// Removes a job: configuration, tree and ledger. Refused while the job has instances, unless `force` is set.
     pub async fn remove(&self, job: &JobName, force: bool) -> Result<RemovalResult, AdminError> {
-        let mut snapshot = self.snapshot(job).await?;
+        let mut snapshot = self.snapshot_with(job, Contents::Nodes).await?;
         if !snapshot.exists() {
             return Err(self.no_such_job(job, false));
         }
@@ -53,7 +53,7 @@ impl Admin {
             removed.instances.extend(instances);
             removed.nodes += self.delete_nodes(&snapshot).await?;
             // Instances may have written nodes since: Java does not check whether the job still exists.
-            snapshot = self.snapshot(job).await?;
+            snapshot = self.snapshot_with(job, Contents::Nodes).await?;
             if !snapshot.exists() || (removed.nodes > 0 && snapshot.config_node().is_some()) {
                 removed.instances.sort_unstable();
                 removed.instances.dedup();

@@ -214,10 +214,10 @@ fn job_on_server(membership: &Membership, address: &str) -> Option<ServerJob> {
 
 fn summary(address: String, jobs: &[ServerJob]) -> ServerSummary {
     let instances: BTreeSet<&String> = jobs.iter().flat_map(|job| &job.instances).collect();
-    ServerSummary {
+    ServerSummary::new(
         address,
-        instances: instances.into_iter().cloned().collect(),
-        jobs: jobs.iter().map(|job| job.job.clone()).collect(),
-        disabled: jobs.iter().filter(|job| job.status == Some(ServerStatus::Disabled)).count(),
-    }
+        instances.into_iter().cloned().collect(),
+        jobs.iter().map(|job| job.job.clone()).collect(),
+        jobs.iter().filter(|job| job.status == Some(ServerStatus::Disabled)).count(),
+    )
 }

@@ -3,11 +3,15 @@
 //! Unlike a member's [`View`](crate::coordination::view::View) it is not kept up to date: it is read once per query, with the data and the times of all
 //! nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use jiff::Timestamp;
 
 use super::{
+    error::AdminError,
     model::{
         Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
         Running, Server, ServerStatus, Shard, ShardStatus,
@@ -17,6 +21,7 @@ use super::{
 use crate::problem::Problem;
 use crate::{
     coordination::{
+        ephemerals::bytes_of,
         floor::Floor,
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
@@ -24,7 +29,7 @@ use crate::{
     job::{
         self, Job, JobName, ShardLimit, UnreadableDocument, mask_for_list, mask_text, server_of,
     },
-    registry::{Error, Node, Op, Path, Registry, Version},
+    registry::{Node, Op, Path, Registry, SessionId, Version},
     schedule::Zone,
 };
 
@@ -34,12 +39,32 @@ pub(super) struct JobSnapshot {
     pub(super) tree: JobTree,
     /// The root node of the job and everything below it.
     pub(super) nodes: BTreeMap<Path, Node>,
-    /// The ledger node of the job and everything below it.
+    /// The ledger node of the job and what is below it, but for triggers, unless they were asked for.
     pub(super) ledger: BTreeMap<Path, Node>,
     /// Instance ids of Rust processes that are alive.
     pub(super) processes: BTreeSet<String>,
     /// A configuration with more shards is unreadable.
     shard_limit: ShardLimit,
+}
+
+/// What a snapshot has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// Old triggers are many nodes, which few queries need.
+    WithoutTriggers,
+    /// Neither triggers nor the nodes of shards below `total` that are not in `shown`: a job may have very many.
+    Shards { total: u32, shown: Range<usize> },
+    /// Every node, to remove it, without its data.
+    Nodes,
+}
+
+impl Contents {
+    fn has_shard(&self, shard: u32) -> bool {
+        match self {
+            Self::Shards { total, shown } => shard >= *total || shown.contains(&(shard as usize)),
+            Self::WithoutTriggers | Self::Nodes => true,
+        }
+    }
 }
 
 impl JobSnapshot {
@@ -49,17 +74,30 @@ impl JobSnapshot {
         job: &JobName,
         tree: JobTree,
         shard_limit: ShardLimit,
-    ) -> Result<Self, Error> {
+        contents: Contents,
+    ) -> Result<Self, AdminError> {
         registry.sync().await?;
         let alive = async {
             match processes_path(registry.namespace()) {
-                Ok(path) => registry.children(&path).await,
+                Ok(path) => Ok(registry.children(&path).await?),
                 Err(_) => Ok(None),
             }
         };
+        let is_shard_read = |parent: &Path, path: &Path| {
+            let name = path.relative_to(parent).unwrap_or_default();
+            name.parse().map_or(true, |shard| contents.has_shard(shard))
+        };
+        let (sharding, triggers) = (tree.sharding(), tree.accepted_triggers());
+        let is_in_tree_read = |path: &Path| is_shard_read(&sharding, path);
+        let has_triggers = contents == Contents::Nodes;
+        let is_in_ledger_read = |path: &Path| {
+            is_shard_read(tree.ledger(), path)
+                && (has_triggers || path.relative_to(&triggers).is_none())
+        };
+        let with_data = contents != Contents::Nodes;
         let (nodes, ledger, alive) = tokio::try_join!(
-            read_subtree(registry, tree.root()),
-            read_subtree(registry, tree.ledger()),
+            read_subtree(registry, tree.root(), with_data, is_in_tree_read),
+            read_subtree(registry, tree.ledger(), with_data, is_in_ledger_read),
             alive
         )?;
         let processes = alive.unwrap_or_default().into_iter().collect();
@@ -130,6 +168,17 @@ impl JobSnapshot {
             instances: ids.iter().filter(|id| server_of(id) == address).count(),
         });
         servers.collect()
+    }
+
+    /// How many bytes of ephemeral paths each session holds in this job.
+    pub(super) fn ephemeral_bytes(&self) -> BTreeMap<SessionId, usize> {
+        let mut bytes = BTreeMap::new();
+        for (path, node) in &self.nodes {
+            if let Some(session) = node.stat.owner {
+                *bytes.entry(session).or_default() += bytes_of(path);
+            }
+        }
+        bytes
     }
 
     /// Instance id of a shard's owner.

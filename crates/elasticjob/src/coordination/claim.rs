@@ -14,16 +14,20 @@
 //! The zxid of a claim is the creation zxid of every node it creates, and its fencing token. This module only builds transactions; the
 //! [`member`](super::member) sends them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
 
 use super::{
+    ephemerals::bytes_of,
     latch::HeldLatch,
     ledger::{LedgerPage, LedgerState, VersionedPage},
     tree::{JobTree, ShardNode},
+    trigger::ShardEntry,
     view::{CachedNode, ShardView},
 };
 use crate::{
-    job::{Failover, Fire, InstanceId, Monitor},
+    job::{Failover, Fire, InstanceId, Monitor, Outcome},
     registry::{
         Committed, Create, Error, ExpectedVersion, Kind, Limits, Op, OpResult, Path, SessionId,
         Version, Zxid,
@@ -67,6 +71,16 @@ pub struct ClaimCandidate {
     pub has_misfire_mark: bool,
     /// Version of a `failovering` node left behind by an earlier takeover, to be deleted.
     pub stale_failovering: Option<Version>,
+    /// The entry of the shard in the trigger that the run comes from.
+    pub entry: Option<EntryChange>,
+}
+
+/// How a claim changes the entry of its shard in a trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryChange {
+    pub path: Path,
+    /// The entry before the claim, if the shard is taken over; `None` if the claim creates the entry.
+    pub before: Option<Bytes>,
 }
 
 impl ClaimCandidate {
@@ -78,6 +92,7 @@ impl ClaimCandidate {
             awaits_failover: false,
             has_misfire_mark: false,
             stale_failovering: None,
+            entry: None,
         }
     }
 
@@ -125,6 +140,19 @@ pub struct ShardRelease<'a> {
     pub claim_zxid: Zxid,
     /// What the claim cleared and the release restores.
     pub restore: ClearedMarks,
+    /// What the release does with the entry of the shard in a trigger.
+    pub entry: EntryRelease<'a>,
+}
+
+/// What a release does with the entry of its shard in a trigger.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryRelease<'a> {
+    /// There is none, or the run goes on.
+    Keep,
+    /// The run has ended.
+    End(&'a EntryChange, Outcome),
+    /// The run has not started: the entry is as it was before the claim.
+    Restore(&'a EntryChange),
 }
 
 /// A shard to mark as lost.
@@ -161,13 +189,19 @@ pub enum Refusal {
     Page(u32),
     /// Another node of the shard has changed.
     Shard(u32),
+    /// The trigger is gone.
+    Trigger,
+    /// The shard has an entry in the trigger already, or has lost it.
+    Entry(u32),
 }
 
 impl Refusal {
     fn shard(self) -> Option<u32> {
         match self {
-            Self::Precondition => None,
-            Self::Running(shard) | Self::Page(shard) | Self::Shard(shard) => Some(shard),
+            Self::Precondition | Self::Trigger => None,
+            Self::Running(shard) | Self::Page(shard) | Self::Shard(shard) | Self::Entry(shard) => {
+                Some(shard)
+            }
         }
     }
 }
@@ -193,6 +227,25 @@ impl ShardTransaction {
         let cut = cut.first().and_then(|refusal| refusal.shard());
         let is_cut = cut.is_some() && shards.last().copied() == cut;
         (shards.len() - usize::from(is_cut)).max(1)
+    }
+
+    /// How many of its shards, from the first, a session holds that has room for so many more bytes of ephemeral paths; perhaps none.
+    pub fn fitting_session(&self, room: usize) -> usize {
+        let ephemeral = |op: &Op| match op {
+            Op::Create(create) if create.kind.session().is_some() => bytes_of(&create.path),
+            _ => 0,
+        };
+        let mut bytes = 0;
+        let mut shards = BTreeSet::new();
+        for (op, refusal) in self.ops.iter().zip(&self.refusals) {
+            bytes += ephemeral(op);
+            if bytes > room {
+                return shards.len()
+                    - usize::from(refusal.shard().is_some_and(|shard| shards.contains(&shard)));
+            }
+            shards.extend(refusal.shard());
+        }
+        shards.len()
     }
 
     pub fn ops(&self) -> Vec<Op> {
@@ -239,9 +292,14 @@ impl ShardTransaction {
 }
 
 impl TransactionBuilder<'_> {
-    /// Claims shards for a fire: creates `running`, writes the page, and clears failover flag and misfire mark, which this run settles.
+    /// Claims shards for a fire: creates `running`, writes the page, and clears failover flag and misfire mark, which this run settles. If the fire
+    /// is a trigger, creates the entry of each shard in it.
     pub fn claim(&self, fire: &Fire, candidates: &[ClaimCandidate]) -> ShardTransaction {
         let mut transaction = self.with_config_check();
+        if candidates.iter().any(|candidate| candidate.entry.is_some()) {
+            let path = self.tree.accepted_trigger(&fire.run);
+            transaction.add(Op::Check { path, expected: ExpectedVersion::Any }, Refusal::Trigger);
+        }
         for candidate in candidates {
             if self.monitor == Monitor::Executions {
                 let running =
@@ -255,6 +313,7 @@ impl TransactionBuilder<'_> {
                 &candidate.page.page.after_claim(fire, self.instance),
             );
             self.clear_marks(&mut transaction, candidate);
+            self.claim_entry(&mut transaction, fire, candidate);
         }
         transaction
     }
@@ -277,6 +336,7 @@ impl TransactionBuilder<'_> {
                 &candidate.page.page.after_claim(fire, self.instance),
             );
             self.clear_marks(&mut transaction, candidate);
+            self.claim_entry(&mut transaction, fire, candidate);
             if let Some(version) = candidate.stale_failovering {
                 let path = self.tree.shard(shard, ShardNode::Failovering);
                 let expected = ExpectedVersion::Version(version);
@@ -308,7 +368,7 @@ impl TransactionBuilder<'_> {
             transaction
                 .add(Op::Check { path, expected: ExpectedVersion::Any }, Refusal::Precondition);
         }
-        for ShardRelease { shard, page, version, view, claim_zxid, restore } in releases {
+        for ShardRelease { shard, page, version, view, claim_zxid, restore, entry } in releases {
             for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
                 let document = known.as_ref().and_then(CachedNode::document);
                 if document.is_some_and(|document| document.created == claim_zxid) {
@@ -322,6 +382,15 @@ impl TransactionBuilder<'_> {
             let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
             self.write_page(&mut transaction, shard, &before, page);
             self.restore_marks(&mut transaction, shard, restore);
+            match entry {
+                EntryRelease::Keep => {}
+                EntryRelease::End(entry, outcome) => {
+                    let (owner, attempt) = (self.instance.clone(), page.attempt);
+                    let ended = ShardEntry::Ended { owner, attempt, outcome };
+                    set_entry(&mut transaction, shard, entry, ended.to_bytes().into());
+                }
+                EntryRelease::Restore(entry) => restore_entry(&mut transaction, shard, entry),
+            }
         }
         transaction
     }
@@ -376,16 +445,40 @@ impl TransactionBuilder<'_> {
             let before = VersionedPage { version: Some(version), ..VersionedPage::default() };
             self.write_page(&mut transaction, shard, &before, &candidate.page.page);
             self.restore_marks(&mut transaction, shard, restore);
+            if let Some(entry) = &candidate.entry {
+                restore_entry(&mut transaction, shard, entry);
+            }
         }
         transaction
     }
 
-    /// A transaction that fails if the configuration has changed.
+    /// Refuses a transaction if the configuration has changed.
+    pub fn config_check(&self) -> Op {
+        let expected = ExpectedVersion::Version(self.config_version);
+        Op::Check { path: self.tree.config(), expected }
+    }
+
     fn with_config_check(&self) -> ShardTransaction {
         let mut transaction = ShardTransaction::default();
-        let expected = ExpectedVersion::Version(self.config_version);
-        transaction.add(Op::Check { path: self.tree.config(), expected }, Refusal::Precondition);
+        transaction.add(self.config_check(), Refusal::Precondition);
         transaction
+    }
+
+    fn claim_entry(
+        &self,
+        transaction: &mut ShardTransaction,
+        fire: &Fire,
+        candidate: &ClaimCandidate,
+    ) {
+        let Some(entry) = &candidate.entry else { return };
+        let owner = self.instance.clone();
+        let attempt = candidate.page.page.after_claim(fire, self.instance).attempt;
+        let data: Bytes = ShardEntry::Claimed { owner, attempt }.to_bytes().into();
+        if entry.before.is_some() {
+            return set_entry(transaction, candidate.shard, entry, data);
+        }
+        let create = Op::Create(Create::persistent(&entry.path, data));
+        transaction.add(create, Refusal::Entry(candidate.shard));
     }
 
     fn clear_marks(&self, transaction: &mut ShardTransaction, candidate: &ClaimCandidate) {
@@ -449,6 +542,20 @@ impl TransactionBuilder<'_> {
         };
         transaction.add(op, Refusal::Page(shard));
     }
+}
+
+/// Sets an entry, whatever it says: only the holder of the shard does, and the transaction also writes the shard's page by version.
+fn set_entry(transaction: &mut ShardTransaction, shard: u32, entry: &EntryChange, data: Bytes) {
+    let set = Op::Set { path: entry.path.clone(), data, expected: ExpectedVersion::Any };
+    transaction.add(set, Refusal::Entry(shard));
+}
+
+fn restore_entry(transaction: &mut ShardTransaction, shard: u32, entry: &EntryChange) {
+    if let Some(before) = &entry.before {
+        return set_entry(transaction, shard, entry, before.clone());
+    }
+    let delete = Op::Delete { path: entry.path.clone(), expected: ExpectedVersion::Any };
+    transaction.add(delete, Refusal::Entry(shard));
 }
 
 #[cfg(test)]

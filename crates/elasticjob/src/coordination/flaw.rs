@@ -42,6 +42,18 @@ pub enum Flaw {
     IgnoreFloor,
     /// Fires that the run of a later fire answers are not recorded.
     HideCoalescedFires,
+    /// Triggers are looked up only when a doorbell rings.
+    ForgetTriggers,
+    /// A shard is claimed for a trigger without an entry.
+    OmitEntries,
+    /// A claim that is withdrawn leaves the entry of its shard.
+    KeepEntries,
+    /// A run that was cancelled is not cancelled when it is claimed again or taken over.
+    ForgetCancellations,
+    /// A trigger counts as ended when its first shard has ended.
+    EndTriggersEarly,
+    /// It is not noted that a trigger has ended.
+    NeverEndTriggers,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

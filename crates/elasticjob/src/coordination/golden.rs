@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     iter::successors,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -14,11 +15,12 @@ use testbed::golden;
 use super::{
     floor::Floor,
     ledger::{LedgerPage, LedgerState, TriggerDetails},
+    shard_ranges::ShardRanges,
     tree::{JobTree, ShardNode, TreeNode, processes_path},
-    trigger::{InstanceRequest, TriggerRequest},
+    trigger::{Cancellation, ShardEntry, SkipReason, Trigger, TriggerRequest},
 };
 use crate::{
-    job::{RunId, ShardSelection},
+    job::{InstanceId, Outcome, RunId, ShardSelection},
     registry::Path,
 };
 
@@ -98,33 +100,44 @@ fn floor_is_stored_in_the_same_words() {
 
 #[test]
 fn triggers_are_stored_in_the_same_words() {
-    let triggers =
-        successors(
-            Some(InstanceRequest::Run(TriggerRequest::default())),
-            |trigger| match trigger {
-                InstanceRequest::Run(request) if *request == TriggerRequest::default() => {
-                    Some(InstanceRequest::Run(TriggerRequest {
-                        run: Some(RunId::triggered(7)),
-                        at: Some(due()),
-                        shards: ShardSelection::only([0, 2]).unwrap(),
-                        parameter: Some("2026-11".to_owned()),
-                        by: Some("ann".to_owned()),
-                    }))
-                }
-                InstanceRequest::Run(_) => {
-                    Some(InstanceRequest::Cancel(ShardSelection::only([0, 2]).unwrap()))
-                }
-                InstanceRequest::Cancel(_) => None,
-            },
-        );
-    let triggers: Vec<InstanceRequest> = triggers.collect();
+    let request = TriggerRequest {
+        run: Some(RunId::triggered(7)),
+        at: Some(due()),
+        shards: ShardSelection::only([0, 2]).unwrap(),
+        parameter: Some("2026-11".to_owned()),
+        by: Some("ann".to_owned()),
+        expires_in: Some(Duration::from_hours(1)),
+    };
+    let shards = || [0, 1, 2, 4].into_iter().collect();
+    let delegated = [3].into_iter().collect();
+    let mut ended = Trigger::new(&TriggerRequest::default(), 0, shards(), delegated, due());
+    ended.ended_at = Some(due());
+    let triggers = [Trigger::new(&request, 3, shards(), ShardRanges::default(), due()), ended];
+    let owner: InstanceId = "10.0.0.7@-@4711-9f86d081".parse().unwrap();
+    let claimed = ShardEntry::Claimed { owner: owner.clone(), attempt: 1 };
+    let over =
+        Outcome::ALL.map(|outcome| ShardEntry::Ended { owner: owner.clone(), attempt: 2, outcome });
+    let skipped = SkipReason::ALL.map(ShardEntry::Skipped);
+    let entries: Vec<ShardEntry> = [claimed].into_iter().chain(over).chain(skipped).collect();
+    let run = RunId::scheduled("settle".parse().unwrap(), due());
+    let cancellation = Cancellation::new(run, shards(), due());
 
-    let written: Vec<Vec<u8>> = triggers.iter().map(InstanceRequest::to_bytes).collect();
+    let written = triggers.iter().map(Trigger::to_bytes);
+    let written = written.chain(entries.iter().map(ShardEntry::to_bytes));
+    let written: Vec<Vec<u8>> = written.chain([cancellation.to_bytes()]).collect();
     let stored = golden!("trigger.jsonl", lines(&written));
 
-    let read: Vec<InstanceRequest> =
-        stored.lines().map(|line| InstanceRequest::read(line.as_bytes())).collect();
+    let stored: Vec<&[u8]> = stored.lines().map(str::as_bytes).collect();
+    let (first, rest) = stored.split_at(triggers.len());
+    let (second, last) = rest.split_at(entries.len());
+    let read: Vec<Trigger> = first.iter().map(|line| Trigger::read(line).unwrap()).collect();
     assert_eq!(read, triggers);
+    let read: Vec<ShardEntry> = second.iter().map(|line| ShardEntry::read(line).unwrap()).collect();
+    assert_eq!(read, entries);
+    assert_eq!(
+        last.iter().map(|line| Cancellation::read(line)).collect::<Vec<_>>(),
+        [Ok(cancellation)]
+    );
 }
 
 /// Every path of a job with the node that it stands for; `None` for paths outside the job's root.
@@ -168,6 +181,10 @@ fn nodes(tree: &JobTree) -> Vec<(Path, Option<TreeNode>)> {
         (tree.ledger().clone(), None),
         (tree.ledger_page(2), None),
         (tree.floor(), None),
+        (tree.accepted_triggers(), None),
+        (tree.accepted_trigger(RunId::triggered(7)), None),
+        (tree.trigger_entry(RunId::triggered(7), 2), None),
+        (tree.accepted_trigger(Cancellation::name(7)), None),
         (processes_path(&"shop".parse().unwrap()).unwrap(), None),
         (tree.process(&id.parse().unwrap()), None),
     ];

@@ -50,7 +50,7 @@ pub struct LedgerPage {
 pub struct TriggerDetails {
     /// Logical time of the run.
     pub at: Timestamp,
-    /// Replaces the job's own parameter.
+    /// Replaces the job's own parameter. Pages of before triggers were stored have it; now it is in the trigger, once for all shards.
     pub parameter: Option<String>,
     /// The user or program that made the request.
     pub by: Option<String>,
@@ -58,11 +58,7 @@ pub struct TriggerDetails {
 
 impl TriggerDetails {
     fn from_fire(fire: &Fire) -> Option<Box<Self>> {
-        let details = || Self {
-            at: fire.due_at,
-            parameter: fire.parameter.clone(),
-            by: fire.triggered_by.clone(),
-        };
+        let details = || Self { at: fire.due_at, parameter: None, by: fire.triggered_by.clone() };
         (!fire.run.is_scheduled()).then(|| Box::new(details()))
     }
 

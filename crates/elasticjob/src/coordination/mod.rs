@@ -7,6 +7,7 @@
 
 pub mod barrier;
 pub mod claim;
+pub mod ephemerals;
 pub mod flaw;
 pub mod floor;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub mod ledger;
 pub mod member;
 pub mod process;
 pub mod server_status;
+pub mod shard_ranges;
 pub mod sharding;
 pub mod clock_skew;
 pub mod tree;

@@ -179,12 +179,12 @@ impl JobTree {
         }
     }
 
-    /// Parent of the trigger nodes.
+    /// Parent of the doorbells.
     pub fn triggers(&self) -> Path {
         self.at("trigger")
     }
 
-    /// The trigger of one instance: a request to run now.
+    /// The doorbell of one instance: Java ElasticJob's request to run now, or a note that something was stored for it.
     pub fn trigger(&self, id: impl Display) -> Path {
         self.at(format_args!("trigger/{id}"))
     }
@@ -232,6 +232,22 @@ impl JobTree {
     /// The ledger page of a shard.
     pub fn ledger_page(&self, shard: u32) -> Path {
         self.ledger.join(shard).expect("a number is a valid path segment")
+    }
+
+    /// Parent of the triggers that were accepted, and of cancellations. It is beside the ledger pages and not below the job's root, where Java
+    /// ElasticJob deletes every trigger before it triggers the whole job.
+    pub fn accepted_triggers(&self) -> Path {
+        self.ledger.join("triggers").expect("a valid path segment")
+    }
+
+    /// A trigger that was accepted, by the run that results from it, or a cancellation.
+    pub fn accepted_trigger(&self, name: impl Display) -> Path {
+        self.accepted_triggers().join(name).expect("a run id is a valid path segment")
+    }
+
+    /// What became of a shard of a trigger.
+    pub fn trigger_entry(&self, run: impl Display, shard: u32) -> Path {
+        self.accepted_trigger(run).join(shard).expect("a number is a valid path segment")
     }
 
     /// Since when the ledger shows which fires were missed.

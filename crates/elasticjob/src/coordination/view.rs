@@ -1,7 +1,7 @@
 //! A local mirror of a job's tree.
 //!
 //! One recursive [`Watch`](crate::registry::Watch) feeds the mirror. Most nodes matter only by their existence. Of some the data matters, too
-//! (configuration, servers, instances, leader, owners), and a notification does not carry it. Such a node is *dirty* until it has been read, and
+//! (configuration, servers, instances, leader, owners). A snapshot carries it, a notification does not. Such a node is *dirty* until it has been read, and
 //! nothing may be decided from it meanwhile: [`View::dirty_paths`] lists the paths to read, [`View::record_read`] takes the result. The data of a holder node
 //! matters only when the holder may be dead. Holder nodes change with every fire, so they are read only then ([`View::dirty_holders`]).
 //! A member's own writes need not be read: [`View::expect_echo`].
@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use super::tree::{JobTree, SKELETON_SIZE, ShardNode, TreeNode};
 use crate::{
-    job::Instance,
+    job::{Instance, is_instance_trigger},
     registry::{Event, Node, Path, Stat, Version, Zxid},
 };
 
@@ -38,6 +38,13 @@ pub struct Document {
     pub created: Zxid,
     /// Time of the last write by the registry's clock, in milliseconds since 1970.
     pub written_at_ms: i64,
+}
+
+impl Document {
+    fn of(data: Bytes, stat: &Stat) -> Self {
+        let Stat { version, created, changed_at_ms, .. } = *stat;
+        Self { data, version, created, written_at_ms: changed_at_ms }
+    }
 }
 
 impl CachedNode {
@@ -161,7 +168,12 @@ impl View {
                 self.current = true;
                 None
             }
-            Event::InitApply { path, .. } | Event::Apply { path } => {
+            Event::InitApply { path, stat, data: Some(data) } => {
+                let tree_node = self.tree.node_at(path)?;
+                self.store(&tree_node, Document::of(data.clone(), stat));
+                Some(tree_node)
+            }
+            Event::InitApply { path, data: None, .. } | Event::Apply { path } => {
                 let tree_node = self.tree.node_at(path)?;
                 match self.pending_echoes.remove(path) {
                     Some(document) => self.store(&tree_node, *document),
@@ -224,11 +236,10 @@ impl View {
     /// Stores the result of reading `path`; `None` if the node does not exist.
     pub fn record_read(&mut self, path: &Path, node: Option<Node>) {
         let Some(tree_node) = self.tree.node_at(path) else { return };
-        let Some(Node { data, stat: Stat { version, created, changed_at_ms, .. } }) = node else {
-            self.mark_absent(&tree_node);
-            return;
-        };
-        self.store(&tree_node, Document { data, version, created, written_at_ms: changed_at_ms });
+        match node {
+            Some(Node { data, stat }) => self.store(&tree_node, Document::of(data, &stat)),
+            None => self.mark_absent(&tree_node),
+        }
     }
 
     /// The registry does not let us read `path`. The node exists, so it is neither dirty nor absent.
@@ -274,7 +285,10 @@ impl View {
     }
 
     fn store(&mut self, tree_node: &TreeNode, document: Document) {
-        if let TreeNode::Instance(id) = tree_node {
+        // A trigger of ElasticJob 2.x replaces the document for a moment, and says nothing about the weight.
+        if let TreeNode::Instance(id) = tree_node
+            && !is_instance_trigger(&document.data)
+        {
             match self.parse_weight(id, &document.data) {
                 Some(1) => drop(self.non_default_weights.remove(id)),
                 weight => drop(self.non_default_weights.insert(id.clone(), weight)),
@@ -481,10 +495,13 @@ mod tests {
         assert!(!view.is_current() && view.instances.is_empty());
         let here = view.tree().instance("here@-@1");
         let stat = node("").stat;
-        view.apply(&Event::InitApply { path: here, stat });
+        view.apply(&Event::InitApply { path: here, stat, data: Some("here".into()) });
+        let denied = view.tree().config();
+        view.apply(&Event::InitApply { path: denied.clone(), stat, data: None });
         view.apply(&Event::InitDone);
 
         assert!(view.is_current());
-        assert_eq!(view.instances.keys().collect::<Vec<_>>(), ["here@-@1"]);
+        assert_eq!(view.instances["here@-@1"].text(), Some("here"), "it needs no read");
+        assert_eq!(view.dirty_paths(), [denied], "it came without its data");
     }
 }

@@ -27,8 +27,14 @@ on_every_backend! {
         job_of_another_class_is_a_conflict_naming_the_class;
     triggers:
         trigger_reaches_all_instances_and_keeps_pending_triggers
-        trigger_of_shards_reaches_their_owners_but_never_java
-        cancel_stops_rust_shards_and_names_java_shards;
+        trigger_of_shards_is_stored_and_never_reaches_java
+        cancel_stops_rust_shards_and_names_java_shards
+        stored_triggers_tell_what_became_of_each_shard
+        unknown_and_scheduled_runs_have_no_trigger
+        withdrawn_trigger_skips_only_shards_that_have_not_started
+        unreadable_trigger_is_not_withdrawn
+        wait_ends_with_the_last_shard_whatever_runs_next
+        instance_of_elasticjob_2x_is_triggered_through_its_node;
     switches:
         disabled_job_stays_disabled_on_later_servers
         server_is_switched_per_job_and_removed_once_it_has_no_instance

@@ -63,6 +63,7 @@ fn all_functions() -> BTreeSet<String> {
     }
     for folder in [
         "crates/elasticjob-cli/tests",
+        "crates/elasticjob-console/src",
         "crates/tinykeeper/src",
         "crates/tinykeeper/tests",
         "dev/testbed/tests",

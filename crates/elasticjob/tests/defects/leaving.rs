@@ -178,6 +178,8 @@ async fn instance_that_leaves_while_it_queues_for_an_election_keeps_no_place() {
     // Another program is first in the queue, so that no instance is elected.
     let foreign = cluster.tree.election_latch().join("_c_1-latch-0000000000").unwrap();
     cluster.write(&foreign, "").await;
+    // An instance that finds an assignment to be made does not lead at once: it stands for election.
+    cluster.write(&cluster.tree.necessary(), "").await;
     let (node, _connection) = cluster.node(1, job(1), &leaving).await;
     let latch = cluster.tree.election_latch();
     assert_eq!(cluster.children(&latch).await.len(), 2);
@@ -228,6 +230,8 @@ async fn election_that_panicked_keeps_no_place_in_the_queue() {
     let connection = cluster.connect().await;
     let leader = cluster.tree.leader();
     connection.panic_on_next(move |ops| ops.iter().any(|op| *op.path() == leader));
+    // An instance that finds an assignment to be made does not lead at once: it stands for election.
+    cluster.write(&cluster.tree.necessary(), "").await;
     let first = cluster.join_as(id(1), job(1), connection).await.unwrap();
     cluster.settle().await;
     let second = cluster.join(2, job(1)).await;

@@ -11,6 +11,7 @@ mod cluster;
 mod documents;
 mod failover;
 mod fires;
+mod instance_triggers;
 mod leaving;
 #[path = "../backends/log.rs"]
 mod log;
@@ -23,4 +24,5 @@ mod runs;
 mod safety;
 mod sharding;
 mod stopped_shards;
+mod trigger_races;
 mod triggers;

@@ -22,7 +22,7 @@ use crate::{
 
 /// Counts missed fires.
 #[derive(Clone, Default)]
-struct MissedFires(Arc<AtomicUsize>);
+pub(crate) struct MissedFires(Arc<AtomicUsize>);
 
 impl Listener for MissedFires {
     fn missed(&self, _: &JobName, fires: usize) {
@@ -31,14 +31,14 @@ impl Listener for MissedFires {
 }
 
 impl MissedFires {
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Cluster {
     /// A live instance elsewhere runs the shard, as only the ledger shows. Returns the page.
-    async fn hold_elsewhere(&self, shard: u32, due_at: &str) -> LedgerPage {
+    pub(crate) async fn hold_elsewhere(&self, shard: u32, due_at: &str) -> LedgerPage {
         let holder: InstanceId = "10.0.0.9@-@4711-00000007".parse().unwrap();
         let due_at = due_at.parse().unwrap();
         let page = LedgerPage {
@@ -54,7 +54,7 @@ impl Cluster {
         page
     }
 
-    async fn write_page(&self, shard: u32, page: &LedgerPage) {
+    pub(crate) async fn write_page(&self, shard: u32, page: &LedgerPage) {
         let text = String::from_utf8(page.to_bytes()).unwrap();
         self.write(&self.tree.ledger_page(shard), &text).await;
     }

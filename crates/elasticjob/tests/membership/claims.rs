@@ -62,7 +62,9 @@ pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn T
     cluster.wait_for_shares("all", 2, &[2]).await;
     // The fire is due now, but not yet by the clock of the owner, so the shards are reassigned before the owner runs them.
     for _ in 0..2 {
-        let fire = Fire::scheduled("settle".parse().unwrap(), SystemClock.now());
+        let due_at = next_millisecond().await;
+        let fire = Fire::scheduled("settle".parse().unwrap(), due_at);
+        next_millisecond().await;
         let mut newcomer = cluster.join(2, job(2)).await;
         cluster.wait_for_shares("one each", 2, &[1, 1]).await;
 
@@ -80,6 +82,15 @@ pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn T
         newcomer.member.leave().await;
         cluster.wait_for_owner(&slow, 2).await;
     }
+}
+
+/// Waits until what happens now has another time, in the registry's milliseconds, than what happened before.
+async fn next_millisecond() -> jiff::Timestamp {
+    let before = SystemClock.now().as_millisecond();
+    while SystemClock.now().as_millisecond() <= before {
+        tokio::task::yield_now().await;
+    }
+    SystemClock.now()
 }
 
 pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn TestServer) {

@@ -8,10 +8,16 @@ mod cluster;
 #[path = "../backends/every_backend.rs"]
 mod every_backend;
 mod failover;
+mod joining;
 mod requests;
 mod sharding;
 
 on_every_backend! {
+    joining:
+        new_job_is_stored_joined_led_and_assigned_at_once
+        job_without_instances_is_joined_led_and_assigned_at_once
+        job_whose_ledger_was_left_behind_is_joined
+        instances_that_create_a_job_together_all_join_it;
     sharding:
         nine_shards_over_three_instances_run_once_per_fire
         more_shards_than_fit_into_one_request_are_assigned
@@ -32,11 +38,11 @@ on_every_backend! {
         misfire_mark_of_a_started_run_starts_no_second_run
         deleted_claim_ends_as_failed_in_the_ledger;
     requests:
-        trigger_is_deleted_and_reported
+        doorbell_of_java_is_answered_with_a_stored_trigger
         removed_instance_starts_nothing_but_releases_its_shards
         ending_session_is_not_mistaken_for_a_shutdown
         trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark
-        cancel_request_cancels_only_the_named_shard;
+        cancellation_cancels_only_the_named_shard_and_run;
     failover:
         lost_shard_is_taken_over_once_as_the_second_attempt
         next_regular_run_clears_a_pending_failover_flag

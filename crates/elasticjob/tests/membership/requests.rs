@@ -7,7 +7,7 @@ use elasticjob::{
         member::{ClaimError, ClaimRequest, ClaimScope, MemberEvent},
         process,
         tree::ShardNode,
-        trigger::InstanceRequest,
+        trigger::{Cancellation, Doorbell},
     },
     job::{InstanceId, ShardSelection},
     registry::{Create, ExpectedVersion, Op},
@@ -19,16 +19,19 @@ use crate::cluster::{
     Cluster, TIMEOUT, claim, finish, items, job, request, try_claim, wait_for_news,
 };
 
-pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn TestServer) {
-    let cluster = Cluster::new(ground, "trigger-is-deleted").await;
+pub(crate) async fn doorbell_of_java_is_answered_with_a_stored_trigger(ground: &dyn TestServer) {
+    let cluster = Cluster::new(ground, "doorbell-of-java").await;
     let mut node = cluster.join(1, job(1)).await;
     let (triggers, trigger) = (cluster.tree.triggers(), cluster.tree.trigger(node.member.id()));
     cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
 
     cluster.registry().create(Create::persistent(&trigger, "")).await.unwrap();
 
-    wait_for_news(&mut node, |news| *news == MemberEvent::Triggered(Box::default())).await;
+    let news = wait_for_news(&mut node, |news| matches!(news, MemberEvent::Triggered(_))).await;
     assert_eq!(cluster.registry().exists(&trigger).await.unwrap(), None);
+    let MemberEvent::Triggered(triggered) = news else { panic!("{news:?}") };
+    let stored = cluster.tree.accepted_trigger(&triggered.run);
+    assert!(cluster.registry().exists(&stored).await.unwrap().is_some());
 }
 
 pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(
@@ -101,19 +104,26 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
     assert_eq!(cluster.registry().exists(&mark).await.unwrap(), None);
 }
 
-pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn TestServer) {
-    let mut cluster = Cluster::new(ground, "cancel-request-cancels").await;
+pub(crate) async fn cancellation_cancels_only_the_named_shard_and_run(ground: &dyn TestServer) {
+    let mut cluster = Cluster::new(ground, "cancellation-cancels").await;
     let node = cluster.join(1, job(2)).await;
-    let claimed = claim(&node, &cluster.fire()).await;
-    let cancel = InstanceRequest::Cancel(ShardSelection::only([1]).unwrap()).to_bytes();
+    let (earlier, fire) = (cluster.fire(), cluster.fire());
+    let claimed = claim(&node, &fire).await;
     let triggers = cluster.tree.triggers();
     cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
+    for (number, run, shard) in [(1, earlier.run, 0), (2, fire.run, 1)] {
+        let cancellation = Cancellation::new(run, [shard].into_iter().collect(), fire.due_at);
+        let path = cluster.tree.accepted_trigger(Cancellation::name(number));
+        let stored = Create::persistent(&path, cancellation.to_bytes());
+        cluster.registry().create(stored).await.unwrap();
+    }
 
     let trigger = cluster.tree.trigger(node.member.id());
-    cluster.registry().create(Create::persistent(&trigger, cancel)).await.unwrap();
+    let doorbell = Doorbell::note("a cancellation");
+    cluster.registry().create(Create::persistent(&trigger, doorbell)).await.unwrap();
 
     let cancelled = claimed.shards[1].status.cancel().cancelled();
     assert_eq!(tokio::time::timeout(TIMEOUT, cancelled).await.unwrap(), CancelReason::Requested);
-    assert!(!claimed.shards[0].status.cancel().is_cancelled(), "only the named shard");
+    assert!(!claimed.shards[0].status.cancel().is_cancelled(), "it is of another run");
     finish(&node, claimed).await;
 }

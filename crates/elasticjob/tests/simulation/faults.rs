@@ -7,12 +7,8 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::{
-        floor::Floor,
-        tree::ShardNode,
-        trigger::{InstanceRequest, TriggerRequest},
-    },
-    job::{Failover, Misfire, RunId},
+    coordination::{floor::Floor, tree::ShardNode},
+    job::{Failover, Misfire},
     registry::{Create, ExpectedVersion, Registry, ensure_path},
     runtime::Clock,
 };
@@ -287,33 +283,6 @@ impl World {
                     }
                 }
             }
-        }
-    }
-
-    /// Triggers a run of every job that can compensate the fire which this run may delay.
-    pub(super) async fn trigger_jobs(&mut self) {
-        for (number, plan) in self.plans.clone().iter().enumerate() {
-            let can_compensate = {
-                let plan = lock(plan);
-                plan.every >= 30 && plan.job.misfire == Misfire::RunOnce && !plan.has_java
-            };
-            if !can_compensate {
-                continue;
-            }
-            let run = RunId::triggered(number as u128 + 1);
-            let ask = InstanceRequest::Run(TriggerRequest {
-                run: Some(run.clone()),
-                ..TriggerRequest::default()
-            })
-            .to_bytes();
-            let tree = tree_of(plan);
-            let all = self.observer.children(&tree.instances()).await.ok().flatten();
-            let _ = ensure_path(&*self.observer, &tree.triggers()).await;
-            for id in all.unwrap_or_default() {
-                let node = Create::persistent(&tree.trigger(id), ask.clone());
-                let _ = self.observer.create(node).await;
-            }
-            self.final_triggers.push((number, run));
         }
     }
 

@@ -112,6 +112,17 @@ impl JobPlan {
         if rng.percent(20) {
             job = job.retry(Retry::attempts(2));
         }
+        Self::new(job, every)
+    }
+
+    /// One of many jobs that are all due at the same time, with a shard for each of three nodes.
+    pub(super) fn in_crowd(number: usize) -> Self {
+        const EVERY: u64 = 30;
+        let job = Job::named(&format!("job{number}")).and_then(|job| job.cron(&cron(EVERY)));
+        Self::new(job.expect("valid job").shards(3).failover(Failover::TakeOver), EVERY)
+    }
+
+    fn new(job: Job, every: u64) -> Self {
         let mut plan = Self {
             job,
             every,
@@ -240,6 +251,7 @@ impl HandlerContext {
                 biased;
                 _ = shard.cancel().cancelled(), if !is_cancelled => {
                     is_cancelled = true;
+                    self.oracle.execution_cancelled(number);
                     let Some(cancel_delay) = cancel_delay else {
                         end_guard.how = "cancels";
                         return Err(std::io::Error::other("cancelled"));

@@ -3,7 +3,7 @@
 //! One seed is one simulation ([`simulate::simulate`]): three to seven nodes with one to three jobs of all policies, in one thread, in virtual
 //! time, on the tree that the memory registry and tinykeeper share. For one to three minutes there are [`faults`]: nodes are killed at any
 //! request, before or after it is performed; nodes are cut off, one or several; nodes freeze for less and for more than a session; requests are
-//! slow, notifications late, responses lost; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
+//! slow, notifications late, responses lost, also those that answer many jobs at once; clocks are wrong and are set. Meanwhile operators configure, disable, enable, trigger and shut down,
 //! nodes leave and join, in every third simulation also single jobs ([`leaving`]), other programs write into the nodes of a job,
 //! also a hostile configuration ([`foreign_writes`]), or delete them ([`console`]), and in every fifth simulation a Java instance takes part ([`java`]). Then the faults end, and the cluster has a minute
 //! and a half to settle.
@@ -36,6 +36,8 @@
 //! * **Every server of a running node is enabled**, also if another program emptied its status.
 //! * **A hostile configuration of a job stops no other job**: the fires of all other jobs are checked as ever, and its own when it is mended.
 //! * **Every shard runs every fire once** in the last minute.
+//! * **Every accepted trigger is accounted for** ([`triggers`]): each of its shards has an outcome and ran, or has a reason and did not run; none ran
+//!   twice because of it. Operators trigger and cancel during every fault.
 //! * **No due fire vanished.** A fire of a job that fires every half minute or less often ran, for every shard, if a node was a member all the
 //!   time until the next fire, the job and the shard were enabled and not changed, and there was no fault for the last 28 seconds before the next
 //!   fire. (Misfires of jobs that fire more often may be answered by the next fire; and a job can be configured not to compensate misfires.)
@@ -62,4 +64,5 @@ mod rng;
 mod schedule;
 mod seeds;
 mod simulate;
+mod triggers;
 mod world;

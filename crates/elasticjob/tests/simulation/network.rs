@@ -44,6 +44,9 @@ pub(super) struct FaultRates {
     pub(super) unreachable: u64,
     /// Refused by a server that is overloaded.
     pub(super) throttled: u64,
+    /// Of requests that claim or release shards of more than `large_batch` jobs: the response is lost.
+    pub(super) lost_batch: u64,
+    pub(super) large_batch: usize,
 }
 
 /// The registry as a node sees it.
@@ -348,6 +351,17 @@ impl Connection {
         passes_leader: bool,
         call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
+        self.request_for(1, operation, passes_leader, call).await
+    }
+
+    /// A request that changes shards of so many jobs.
+    async fn request_for<T>(
+        &self,
+        jobs: usize,
+        operation: &str,
+        passes_leader: bool,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         self.process.wait_until_running().await;
         self.oracle.count_request();
         let sent = self.time.monotonic();
@@ -388,7 +402,12 @@ impl Connection {
         if self.rng.one_in(fault_rates.crash) {
             self.crash(&format!("after {operation}")).await;
         }
-        if self.rng.one_in(fault_rates.lost_response) {
+        let is_batch_lost =
+            jobs > fault_rates.large_batch && self.late_rng.one_in(fault_rates.lost_batch);
+        if is_batch_lost {
+            self.oracle.batch_lost(self.node, jobs);
+        }
+        if self.rng.one_in(fault_rates.lost_response) || is_batch_lost {
             self.oracle.log(format_args!("n{} loses the response to {operation}", self.node));
             self.break_for_a_while();
             self.process.wait_until_running().await;
@@ -449,7 +468,7 @@ impl Registry for SimulatedRegistry {
             }
             result
         };
-        self.connection.request(&operation, true, call).await
+        self.connection.request_for(jobs(&ops), &operation, true, call).await
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
@@ -499,6 +518,13 @@ fn shards(ops: &[Op]) -> BTreeSet<u32> {
     let changed = ops.iter().filter(|op| !matches!(op, Op::Check { .. }));
     let names = changed.flat_map(|op| op.path().as_str().split('/'));
     names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// How many jobs a request changes the ledger of.
+fn jobs(ops: &[Op]) -> usize {
+    let paths = ops.iter().filter(|op| matches!(op, Op::Set { .. } | Op::Create(_))).map(Op::path);
+    let pages = paths.filter_map(|path| path.as_str().strip_prefix("/sim~ledger/"));
+    pages.filter_map(|page| page.split_once('/')).map(|(job, _)| job).collect::<BTreeSet<_>>().len()
 }
 
 fn describe(ops: &[Op]) -> String {

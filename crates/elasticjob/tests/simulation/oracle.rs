@@ -26,7 +26,7 @@ use elasticjob::{
 /// Job name and shard number.
 pub(super) type ShardKey = (String, u32);
 
-/// More requests than this mean that a loop never waits.
+/// More requests than this mean that a loop never waits, unless there are very many jobs.
 const MAX_REQUESTS: u64 = 100_000;
 /// How long a lost shard may wait for its failover while there is no fault: a bit longer than the longest run.
 pub(super) const FAILOVER_WITHIN: Duration = Duration::from_secs(30);
@@ -40,6 +40,7 @@ const MAX_EARLY: Duration = Duration::from_secs(5);
 pub(super) struct Oracle {
     time: TrueTime,
     inner: Mutex<Inner>,
+    max_requests: u64,
     /// Notified at every violation; the first one ends the simulation.
     pub(super) violation_found: Notify,
 }
@@ -64,6 +65,8 @@ pub(super) struct Inner {
     /// The registry's clock was wrong, so that fires may have been started early.
     pub(super) was_registry_clock_wrong: bool,
     pub(super) requests: u64,
+    /// The most jobs in one request whose response was lost.
+    pub(super) largest_lost_batch: usize,
     pub(super) fire_gaps: Vec<FireGap>,
     pub(super) fire_reports: Vec<FiresMissed>,
     /// Since when there is no fault.
@@ -107,6 +110,10 @@ pub(super) struct Execution {
     pub(super) ended: Option<(Duration, &'static str)>,
     /// When it finished, if it still had its lease then.
     finished: Option<Duration>,
+    /// The parameter of the job, as the handler got it.
+    pub(super) parameter: String,
+    /// Its handler was told to stop.
+    is_cancelled: bool,
 }
 
 /// The policies of a job at the moment a shard starts.
@@ -123,7 +130,17 @@ pub(super) struct JobPolicies {
 
 impl Oracle {
     pub(super) fn new(time: TrueTime) -> Self {
-        Self { time, inner: Mutex::default(), violation_found: Notify::new() }
+        Self {
+            time,
+            inner: Mutex::default(),
+            max_requests: MAX_REQUESTS,
+            violation_found: Notify::new(),
+        }
+    }
+
+    /// For a cluster with so many jobs.
+    pub(super) fn for_crowd(time: TrueTime, jobs: usize) -> Self {
+        Self { max_requests: MAX_REQUESTS * jobs as u64, ..Self::new(time) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -144,11 +161,19 @@ impl Oracle {
     pub(super) fn count_request(&self) {
         let mut inner = self.lock();
         inner.requests += 1;
-        let is_limit_reached = inner.requests == MAX_REQUESTS;
+        let is_limit_reached = inner.requests == self.max_requests;
         drop(inner);
         if is_limit_reached {
-            self.report_violation(format_args!("{MAX_REQUESTS} requests: a loop never waits"));
+            let limit = self.max_requests;
+            self.report_violation(format_args!("{limit} requests: a loop never waits"));
         }
+    }
+
+    /// The response to a request for so many jobs is lost.
+    pub(super) fn batch_lost(&self, node: usize, jobs: usize) {
+        self.log(format_args!("n{node} loses a response that answers {jobs} jobs"));
+        let mut inner = self.lock();
+        inner.largest_lost_batch = inner.largest_lost_batch.max(jobs);
     }
 
     /// A node recorded fires that got no run of their own.
@@ -357,6 +382,8 @@ impl Oracle {
             started: now,
             ended: None,
             finished: None,
+            parameter: shard.job_parameter.clone(),
+            is_cancelled: false,
         };
         inner.executions.push(execution);
         let number = inner.executions.len() - 1;
@@ -443,6 +470,26 @@ impl Oracle {
                 "n{node} still runs {name} although its claim was deleted"
             ));
         }
+    }
+
+    pub(super) fn execution_cancelled(&self, number: usize) {
+        self.lock().executions[number].is_cancelled = true;
+    }
+
+    /// Executions of a shard of a run that were not told to stop although the run was cancelled at this time, and there was no fault.
+    pub(super) fn uncancelled(&self, key: &ShardKey, run: &RunId, at: Duration) -> Vec<Duration> {
+        let inner = self.lock();
+        let goes_on = |execution: &&Execution| {
+            let from = at.max(execution.started);
+            let until = from + CANCELLED_WITHIN;
+            execution.key == *key
+                && execution.run == *run
+                && !execution.is_cancelled
+                && execution.ended.is_none_or(|(ended, _)| ended > until)
+                && !inner.ended_sessions.contains(&execution.session)
+                && inner.was_undisturbed(from, until)
+        };
+        inner.executions.iter().filter(goes_on).map(|execution| execution.started).collect()
     }
 
     pub(super) fn execution_ended(&self, number: usize, how: &'static str) {

@@ -57,6 +57,8 @@ pub(super) enum Action {
     MisuseConsole,
     /// Such a node is deleted.
     DeleteNote { path: Path },
+    /// An operator triggers a job, or cancels a run.
+    TriggerOrCancel,
     /// A disabled job is enabled again, with its shards and servers.
     Enable { job: usize },
     /// The fault phase ends.

@@ -18,6 +18,8 @@ pub(super) struct SimulationReport {
     pub(super) executions: usize,
     /// Number of requests to the registry.
     pub(super) requests: u64,
+    /// The most jobs in one request whose response was lost.
+    pub(super) largest_lost_batch: usize,
     timeline: Vec<(std::time::Duration, String)>,
 }
 
@@ -49,13 +51,22 @@ impl fmt::Display for SimulationReport {
 
 /// Simulates this seed, with the precautions in `flaws` left out of the protocol.
 pub(super) fn simulate(seed: u64, flaws: Flaws) -> SimulationReport {
+    run(seed, World::new(seed, flaws))
+}
+
+/// Simulates three nodes with so many jobs, all due at the same time.
+pub(super) fn simulate_crowd(seed: u64, jobs: usize) -> SimulationReport {
+    run(seed, World::crowded(seed, jobs))
+}
+
+fn run(seed: u64, world: impl Future<Output = World>) -> SimulationReport {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("runtime without I/O");
     let oracle = runtime.block_on(async {
-        let mut world = World::new(seed, flaws).await;
+        let mut world = world.await;
         world.run().await;
         if world.oracle.lock().violations.is_empty() {
             world.run_final_checks().await;
@@ -74,6 +85,7 @@ pub(super) fn simulate(seed: u64, flaws: Flaws) -> SimulationReport {
         violations: std::mem::take(&mut oracle.violations),
         executions: std::mem::take(&mut oracle.executions).len(),
         requests: oracle.requests,
+        largest_lost_batch: oracle.largest_lost_batch,
         timeline: std::mem::take(&mut oracle.timeline),
     }
 }

@@ -22,6 +22,7 @@ use super::{
     process::{Process, ProcessClock, ProcessState, RegistryClock, TrueTime},
     rng::Rng,
     schedule::{Action, Schedule},
+    triggers,
 };
 use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
@@ -57,6 +58,7 @@ pub(super) struct World {
     /// For faults that were added after seeds were named.
     pub(super) second_rng: Rng,
     pub(super) console_rng: Rng,
+    pub(super) trigger_rng: Rng,
     /// Nodes that other programs have put below shards that run.
     pub(super) notes: Vec<Path>,
     /// For what was added later, so that the numbers of everything else stay the same.
@@ -83,7 +85,13 @@ pub(super) struct World {
     pub(super) is_fault_free: Arc<AtomicBool>,
     pub(super) fault_profile: FaultProfile,
     pub(super) settled_at: Duration,
-    /// The triggers after the cluster had settled: index of the job plan, and run.
+    /// All triggers that were accepted: index of the job plan, and run.
+    pub(super) accepted: Vec<(usize, RunId)>,
+    /// Shards of runs whose cancellation was accepted: index of the job plan, shard, run, and when.
+    pub(super) cancelled: Vec<(usize, u32, RunId, Duration)>,
+    /// Jobs of which a run was cancelled, also one whose instance could not be told.
+    pub(super) cancelled_jobs: std::collections::BTreeSet<usize>,
+    /// The triggers after the cluster had settled.
     pub(super) final_triggers: Vec<(usize, RunId)>,
 }
 
@@ -150,6 +158,8 @@ impl World {
             lost_response: rng.pick(&[0, 200, 800]),
             unreachable: rng.pick(&[0, 300, 1_000]),
             throttled: late_rng.pick(&[0, 0, 100]),
+            lost_batch: Rng::second(!seed).pick(&[0, 10, 40]),
+            large_batch: 1,
         };
         let fault_profile = FaultProfile {
             fault_rates,
@@ -199,17 +209,40 @@ impl World {
             is_fault_free: Arc::default(),
             fault_profile,
             settled_at: Duration::ZERO,
+            accepted: Vec::new(),
+            cancelled: Vec::new(),
+            cancelled_jobs: std::collections::BTreeSet::new(),
             final_triggers: Vec::new(),
             foreign_rng: Rng::new(!seed),
             hostile_rng: Rng::new(seed.rotate_left(32) ^ 0x1bcd),
             has_further_faults: seed % 2 == 1,
             leaving_rng: leaving::rng_of(seed),
             console_rng: console::rng_of(seed),
+            trigger_rng: triggers::rng_of(seed),
             notes: Vec::new(),
             rng,
             second_rng,
             late_rng,
         }
+    }
+
+    /// Three nodes with so many jobs, all due at the same time, so that one request claims shards of most of them. Half of the responses to a
+    /// hundred jobs or more are lost.
+    pub(super) async fn crowded(seed: u64, jobs: usize) -> Self {
+        let fault_rates = FaultRates { lost_batch: 2, large_batch: 99, ..FaultRates::default() };
+        let fault_profile = FaultProfile {
+            fault_rates,
+            max_pause: 60_000,
+            fault_phase: Duration::from_secs(90),
+            changes_configuration: false,
+            sets_registry_clock: false,
+        };
+        let mut world = Self::new(seed, Flaws::default()).await;
+        let plans = (0..jobs).map(|number| Arc::new(Mutex::new(JobPlan::in_crowd(number))));
+        world.plans = plans.collect();
+        world.slots.truncate(3);
+        world.oracle = Arc::new(Oracle::for_crowd(world.time, jobs));
+        Self { fault_profile, limits: Limits::ZOOKEEPER, ..world }
     }
 
     /// Performs scheduled actions until the simulation ends or a guarantee is violated.
@@ -270,6 +303,7 @@ impl World {
         }
         self.schedule_leaving();
         self.schedule_console();
+        self.schedule_triggers();
         let end_at = now + Duration::from_secs(10) + self.fault_profile.fault_phase;
         self.schedule.add(end_at, Action::EndFaults);
     }
@@ -361,6 +395,7 @@ impl World {
             Action::ResetShards { job } => self.reset_shards(job).await,
             Action::LeaveJob => self.leave_job(),
             Action::MisuseConsole => self.misuse_console().await,
+            Action::TriggerOrCancel => self.trigger_or_cancel().await,
             Action::DeleteNote { path } => self.delete_note(&path).await,
             Action::Rejoin { node } => self.rejoin(node),
             Action::CheckLeft { node } => self.check_left(node).await,

@@ -108,4 +108,8 @@ async fn enter_election(rival: &dyn Registry, tree: &JobTree) {
     let candidate = latch.join("_c_3f2504e0-4f89-41d3-9a0c-0305e82c3301-latch-").unwrap();
     let kind = Kind::EphemeralSequential(rival.session().id());
     rival.create(Create::new(&candidate, "", kind)).await.unwrap();
+    // With an instance of its own, so that no worker is the first: that one needs no election.
+    ensure_path(rival, &tree.instances()).await.unwrap();
+    let instance = Create::ephemeral(&tree.instance("10.0.0.9@-@9"), "", rival.session().id());
+    rival.create(instance).await.unwrap();
 }

@@ -1,12 +1,13 @@
 //! Finds problems of a registry and its jobs, each with a hint.
 //!
-//! The checks run in the order in which they depend on each other: servers, access, clock, stale nodes, jobs. Nothing is repaired. One node is
-//! written, in one job: the one by which Java ElasticJob measures the difference of clocks.
+//! The checks run in the order in which they depend on each other: servers, access, clock, sessions, stale nodes, jobs. Nothing is repaired. One
+//! node is written, in one job: the one by which Java ElasticJob measures the difference of clocks.
 
 mod access;
 mod clock;
 mod jobs;
 mod servers;
+mod sessions;
 mod stale;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub struct Finding {
     pub check: Check,
     /// Whether the operator has to do something about it.
     pub is_problem: bool,
-    /// The address of a server, or the name of a job.
+    /// The address of a server, the id of an instance, or the name of a job.
     pub about: Option<String>,
     pub message: String,
     /// What the operator can do about it.
@@ -44,6 +45,8 @@ pub enum Check {
     Access,
     /// The difference between this machine's clock and the registry's.
     Clock,
+    /// How much ZooKeeper has to write when a session ends.
+    Session,
     /// Nodes that are no longer needed.
     Stale,
     /// Whether a job can run.
@@ -88,6 +91,7 @@ pub async fn examine(
     }
     findings.extend(access::check(&registry, &jobs).await?);
     findings.extend(clock::check(&*registry, &jobs).await);
+    findings.extend(sessions::check(&*registry).await?);
     findings.extend(stale::check(&*registry, &admin, &jobs).await?);
     if jobs.is_empty() {
         let message = format!("there is no job in {namespace}");

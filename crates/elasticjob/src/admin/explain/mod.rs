@@ -11,6 +11,8 @@ mod history;
 mod job;
 mod shard;
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::finding::{Explanation, Finding, Severity, Topic};
@@ -22,6 +24,7 @@ use super::{
 };
 use crate::{
     job::{Job, JobName},
+    registry::SessionId,
     schedule::Zone,
 };
 
@@ -72,6 +75,7 @@ fn explain(
         snapshot,
         instances: snapshot.instances(),
         servers: snapshot.servers(),
+        ephemeral_bytes: snapshot.ephemeral_bytes(),
         job: job.as_ref(),
         at,
         now,
@@ -129,6 +133,8 @@ struct JobContext<'a> {
     snapshot: &'a JobSnapshot,
     instances: Vec<Instance>,
     servers: Vec<Server>,
+    /// What each session holds in this job.
+    ephemeral_bytes: BTreeMap<SessionId, usize>,
     job: Option<&'a Job>,
     at: Timestamp,
     now: Timestamp,

@@ -2,8 +2,9 @@
 
 use super::{JobContext, Report, Topic};
 use crate::{
-    admin::model::{ServerStatus, Shard},
+    admin::model::{Language, ServerStatus, Shard},
     coordination::{
+        ephemerals::{MOST_CLAIMED, bytes_of},
         ledger::{LedgerPage, LedgerState},
         tree::ShardNode,
     },
@@ -41,6 +42,7 @@ impl JobContext<'_> {
             Some(owner) => self.explain_owner(owner, report),
         }
         self.explain_run(shard, report);
+        self.explain_session(shard, report);
         self.explain_failover(shard, report);
         self.explain_fire(shard, report);
     }
@@ -59,6 +61,25 @@ impl JobContext<'_> {
                 );
                 report.blocking(Topic::ServerDisabled, message, "restart the instance");
             }
+        }
+    }
+
+    /// An owner whose session is full claims further shards once others have ended.
+    fn explain_session(&self, shard: &Shard, report: &mut Report) {
+        let Some(owner) = shard.owner.as_deref().filter(|_| shard.running.is_none()) else {
+            return;
+        };
+        let tree = &self.snapshot.tree;
+        let session = self.snapshot.node(&tree.instance(owner)).and_then(|node| node.stat.owner);
+        let bytes = session.and_then(|session| self.ephemeral_bytes.get(&session)).copied();
+        let next = bytes_of(&tree.shard(shard.item, ShardNode::Running));
+        if Language::of(owner) == Language::Rust && bytes.unwrap_or_default() + next > MOST_CLAIMED
+        {
+            report.warning(
+                Topic::Running,
+                format!("the session of {owner} holds as many shards as it may"),
+                "it runs once others have ended; start more instances to run more at once",
+            );
         }
     }
 

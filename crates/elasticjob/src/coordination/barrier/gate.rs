@@ -281,6 +281,7 @@ impl GateWaiter {
                 continue;
             }
             tokio::select! {
+                biased;
                 event = self.watch.next() => match event {
                     Some(event) => self.mirror.apply(&event),
                     None => return Err(Error::Closed.into()),
@@ -297,6 +298,7 @@ impl GateWaiter {
         let (barrier, gate, arrival) = (self.barrier, self.gate, self.arrival);
         let clock = Arc::clone(&barrier.clock);
         let withdrawn = tokio::select! {
+            biased;
             withdrawn = barrier.deregister(gate, &arrival) => withdrawn,
             () = clock.sleep_until(clock.monotonic() + CLEANUP_TIMEOUT) => {
                 Err(BarrierError::Contended { gate })
@@ -469,6 +471,7 @@ impl GateWaiter {
         let clock = Arc::clone(&self.barrier.clock);
         loop {
             tokio::select! {
+                biased;
                 event = self.watch.next() => match event {
                     Some(Event::InitDone) => return Ok(()),
                     Some(event) => self.mirror.apply(&event),

@@ -18,6 +18,7 @@ use super::{
     busy_shards::BusyChanges,
     claims::ShardClaims,
     handle::{ClaimError, Command, MemberEvent, Release},
+    instance_trigger::InstanceTrigger,
     janitor::Janitor,
     leadership::{LeaderDuty, Leadership},
     mirror::Mirror,
@@ -27,8 +28,8 @@ use super::{
     triggers::Triggers,
 };
 use crate::{
-    coordination::{flaw::Flaw, latch::HeldLatch, trigger::InstanceRequest},
-    registry::{Error, ExpectedVersion, SessionState, SessionStates},
+    coordination::{flaw::Flaw, latch::HeldLatch},
+    registry::{Error, ExpectedVersion, Op, SessionState, SessionStates},
     runtime::Monotonic,
 };
 
@@ -43,6 +44,7 @@ pub(super) struct Actor {
     leadership: Leadership,
     recovery: Recovery,
     janitor: Janitor,
+    instance_trigger: InstanceTrigger,
     triggers: Triggers,
     server_repair: ServerRepair,
     announcements: Announcements,
@@ -75,6 +77,7 @@ impl Actor {
     pub(super) fn new(
         mirror: Mirror,
         claims: ShardClaims,
+        leadership: Leadership,
         inbox: mpsc::Receiver<Box<Command>>,
         resharding: Arc<AtomicBool>,
     ) -> Self {
@@ -86,9 +89,10 @@ impl Actor {
             busy_changes: context.busy.changes(),
             claims,
             mirror,
-            leadership: Leadership::default(),
+            leadership,
             recovery: Recovery::default(),
             janitor,
+            instance_trigger: InstanceTrigger::default(),
             triggers: Triggers::default(),
             server_repair: ServerRepair::default(),
             announcements: Announcements::default(),
@@ -103,17 +107,19 @@ impl Actor {
     }
 
     /// Runs until the member leaves or its session ends.
+    ///
+    /// Whatever is more than waiting is boxed: its memory is needed only while it happens, and a process may have ten thousand members that wait.
     pub(super) async fn run(mut self: Box<Self>) {
         loop {
-            let passed = self.pass().await;
+            let passed = Box::pin(self.pass()).await;
             if let Err(error) = &passed {
                 let context = self.mirror.context();
                 tracing::warn!(job = %self.mirror.job().name, instance = %context.own_id, %error, "coordination step failed, retrying");
                 // A failure elsewhere must not make a claim wait longer than it may.
-                self.claims.retry_waiting(&mut self.mirror).await;
+                Box::pin(self.claims.retry_waiting(&mut self.mirror)).await;
             }
             if self.may_end(passed.as_ref().err()) {
-                return self.end().await;
+                return Box::pin(self.end()).await;
             }
             self.announce();
             let awaits_busy = self.begin_takeover();
@@ -143,17 +149,17 @@ impl Actor {
                     return;
                 },
                 command = self.inbox.recv() => match command.map(|command| *command) {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => Box::pin(self.obey(command)).await,
                     None => return,
                 },
                 Some(done) = self.background.join_next() => match done {
-                    Ok(Background::TakeoverTurn(turn)) => self.take_over(turn).await,
+                    Ok(Background::TakeoverTurn(turn)) => Box::pin(self.take_over(turn)).await,
                     Ok(Background::TurnPassed) => {}
                     Ok(Background::ElectionEnded) => self.leadership.election_ended(),
                     // It is not known which task panicked. Queueing twice is harmless, never again is not.
                     Err(_) => {
                         self.leadership.election_ended();
-                        self.take_over(Ok(None)).await;
+                        Box::pin(self.take_over(Ok(None))).await;
                     }
                 },
                 () = self.busy_changes.changed(), if awaits_busy => {}
@@ -170,6 +176,7 @@ impl Actor {
             self.janitor.next_duty_at(),
             self.recovery.next_duty_at(now),
             self.leadership.next_duty_at(),
+            self.triggers.next_duty_at(),
         ];
         let is_active = self.mirror.view().is_current() && !self.is_shut_down && !self.is_leaving;
         let others = others.into_iter().flatten().filter(|_| is_active);
@@ -274,17 +281,17 @@ impl Actor {
             self.server_repair.repair(&mut self.mirror, broken_servers).await?;
             return Ok(false);
         }
-        let has_trigger = self.triggers.is_due(&assignment);
+        if let Some(version) = self.instance_trigger.pending(&assignment) {
+            self.instance_trigger.ring(&mut self.mirror, version).await?;
+            return Ok(false);
+        }
+        self.triggers.observe(&self.mirror);
+        let has_triggers = self.triggers.is_due(&self.mirror);
         let must_check_holders = self.recovery.is_due(now);
         let must_clean_up = self.janitor.is_due(now);
         let duties = self.leadership.duties(&assignment, now);
         let mut must_wait =
-            !has_trigger && !must_check_holders && !must_clean_up && duties.is_empty();
-        if has_trigger {
-            let taken = self.triggers.take(&mut self.mirror).await;
-            self.handle_triggers();
-            taken?;
-        }
+            !has_triggers && !must_check_holders && !must_clean_up && duties.is_empty();
         if duties.contains(&LeaderDuty::Unblock) {
             self.leadership.unblock(&mut self.mirror).await?;
         }
@@ -311,18 +318,14 @@ impl Actor {
                 }
             }
         }
-        Ok(must_wait)
-    }
-
-    fn handle_triggers(&mut self) {
-        for trigger in self.triggers.taken() {
-            match trigger {
-                InstanceRequest::Run(request) => {
-                    self.mirror.context().send(MemberEvent::Triggered(Box::new(request)));
-                }
-                InstanceRequest::Cancel(shards) => self.claims.cancel(&shards),
+        if has_triggers {
+            let acted = self.triggers.act(&mut self.mirror, &self.claims.in_hand()).await;
+            if let Some(cancellations) = self.triggers.take_cancellations() {
+                self.claims.cancel(cancellations);
             }
+            acted?;
         }
+        Ok(must_wait)
     }
 
     async fn check_holders(&mut self) -> Result<(), Error> {
@@ -352,6 +355,7 @@ impl Actor {
         match result {
             TakeoverResult::Committed(claim) => {
                 let claimed = self.claims.adopt(&mut self.mirror, claim, cancel);
+                self.triggers.shard_taken_over();
                 // The shards are ours whatever else is seen: an outage now is no reason not to run them.
                 if let Err(error) = self.mirror.refresh().await {
                     tracing::debug!(job = %self.mirror.job().name, %error, "refresh after a takeover failed");
@@ -436,18 +440,28 @@ impl Actor {
         if !self.mirror.view().is_current() {
             return Ok(());
         }
-        self.leadership.resign(&mut self.mirror).await?;
+        self.leadership.end_assignment(&mut self.mirror).await?;
         let assignment = self.mirror.assignment();
         // A run that has panicked never releases its shards.
         let runs = self.claims.is_releasing()
             || (self.departure.is_none() && self.claims.is_holding_any());
         if !assignment.is_member() || (runs && assignment.has_java_members()) {
-            return Ok(());
+            return self.leadership.step_down(&mut self.mirror).await;
         }
-        let context = self.mirror.context();
-        let instance = context.tree.instance(&context.own_id);
-        match context.registry.delete(&instance, ExpectedVersion::Any).await {
-            Ok(_) | Err(Error::NotFound { .. }) => self.mirror.refresh().await,
+        // In one transaction, so that the next leader does not assign twice: first with us, then without us.
+        let tree = self.mirror.tree();
+        let mut gone = vec![tree.instance(self.mirror.own_id())];
+        if assignment.is_leader() == Some(true) {
+            gone.push(tree.leader());
+        }
+        let delete = |path| Op::Delete { path, expected: ExpectedVersion::Any };
+        match self.mirror.commit(gone.into_iter().map(delete).collect()).await {
+            Ok(_) => self.mirror.refresh().await,
+            // One of them is gone: what is left is seen after this.
+            Err(Error::Operation { cause, .. }) if matches!(*cause, Error::NotFound { .. }) => {
+                self.mirror.sync().await?;
+                self.mirror.refresh().await
+            }
             Err(error) => Err(error),
         }
     }

@@ -19,7 +19,12 @@ pub(super) struct Assignment<'a> {
     pub(super) own_id: &'a InstanceId,
 }
 
-impl Assignment<'_> {
+impl<'a> Assignment<'a> {
+    /// The instance that a shard is assigned to; `None` while unread.
+    pub(super) fn owner(&self, shard: u32) -> Option<&'a str> {
+        self.view.shards.get(&shard)?.owner.as_ref()?.text()
+    }
+
     /// Whether our server takes part; `None` while unread.
     pub(super) fn is_enabled(&self) -> Option<bool> {
         match self.view.servers.get(self.own_id.server()) {

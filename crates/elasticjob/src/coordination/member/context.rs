@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_channel::mpsc as queue;
 
 use super::{busy_shards::BusyShards, handle::MemberEvent};
@@ -20,6 +21,8 @@ pub(super) struct Context {
     pub(super) flaws: Flaws,
     pub(super) shard_limit: ShardLimit,
     pub(super) own_id: InstanceId,
+    /// What our instance node holds.
+    pub(super) own_document: Bytes,
     /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.
     pub(super) session: Session,
     pub(super) tree: JobTree,

@@ -21,9 +21,10 @@ use super::{
     claim_status::ClaimStatus,
     claims::ShardClaims,
     join::{JoinError, JoinRequest, Joined, join},
+    leadership::Leadership,
 };
 use crate::{
-    coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
+    coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggeredRun},
     job::{
         Difference, ExpectedShards, FencingToken, Fire, InstanceId, Job, Outcome, RunId, RunReason,
         ShardLimit, ShardSelection,
@@ -39,8 +40,8 @@ pub enum MemberEvent {
     Configured(Arc<Job>),
     /// The configuration was changed and cannot be read; the previous one stays in force.
     Unreadable(String),
-    /// The job is to run now. Boxed, because it is large.
-    Triggered(Box<TriggerRequest>),
+    /// A triggered run has shards that are ours to run. Sent again from time to time until they have started. Boxed, because it is large.
+    Triggered(Box<TriggeredRun>),
     /// The owners of all shards are certain, for the first time or again: fires that were due meanwhile may not have run.
     Ready,
     /// The registry is unreachable: nothing can be started.
@@ -95,7 +96,7 @@ pub enum ClaimScope {
     Misfired { since: Timestamp },
     /// The fire was due while no instance was up.
     CatchUp,
-    /// The shards of a trigger.
+    /// The shards of a stored trigger. Each of them is claimed once, whichever instance does.
     Triggered(ShardSelection),
 }
 
@@ -188,6 +189,8 @@ pub enum ClaimError {
     HeldElsewhere { shard: u32, holder: InstanceId },
     #[error("this process still runs these shards for an earlier fire")]
     Busy,
+    #[error("the session holds no more ephemeral nodes until running shards end")]
+    SessionFull,
     #[error(transparent)]
     Registry(#[from] Error),
     #[error("this instance has left the job")]
@@ -248,12 +251,16 @@ impl Member {
         let (sender, events) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let Joined { mirror, leftover_marks, floor, first_joined_at, drift } =
+        let Joined { mirror, leftover_marks, floor, first_joined_at, drift, assigned_for } =
             join(resources, joining, sender).await?;
         let job = Arc::clone(mirror.job());
         let mut claims = ShardClaims::new(&job, leftover_marks, floor);
         claims.observe(&mirror);
-        let actor = Actor::new(mirror, claims, inbox, Arc::clone(&resharding));
+        if let Some((instances, shards)) = &assigned_for {
+            tracing::info!(job = %job.name, instances = instances.len(), shards, "shards assigned");
+        }
+        let leadership = Leadership::new(assigned_for);
+        let actor = Actor::new(mirror, claims, leadership, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
         Ok(Self {

@@ -3,10 +3,14 @@
 //! First it is decided which class or handler runs the job and which configuration applies. Then one transaction creates what is missing
 //! and the instance: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is
 //! left as it is, because an operator may have disabled it, unless its status is empty, as ElasticJob 2.x wrote it.
+//!
+//! The first instance of a job also becomes its leader and the owner of its shards in that transaction ([`sole_entry`]), and a job that does not
+//! exist is stored in it, too.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_channel::mpsc as queue;
+use futures_util::future::try_join;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -14,10 +18,12 @@ use super::{
     context::Context,
     handle::{MemberEvent, MemberResources},
     mirror::Mirror,
+    sole_entry::{AssignedFor, SoleEntry, expect_echoes, sole_entry},
 };
 use crate::{
     coordination::{
         floor::Floor,
+        ledger::VersionedPage,
         server_status::{StoredStatus, stored_data},
         tree::JobTree,
         view::CachedNode,
@@ -26,7 +32,9 @@ use crate::{
         ConfigDecision, Conflict, Difference, Handler, Instance, InstanceId, InvalidValue, Job,
         JobName, ShardLimit, UnreadableDocument, resolve_config,
     },
-    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId, ensure_path},
+    registry::{
+        Committed, Create, Error, ExpectedVersion, Node, Op, Registry, SessionId, ensure_path,
+    },
     runtime::Clock,
     schedule::Zone,
 };
@@ -112,6 +120,8 @@ pub(super) struct Joined {
     pub(super) first_joined_at: Option<Timestamp>,
     /// How the program's configuration differs from the one that applies.
     pub(super) drift: Vec<Difference>,
+    /// What the assignment is for that was made in joining.
+    pub(super) assigned_for: Option<AssignedFor>,
 }
 
 /// How often the configuration is read again if another program writes it at the same time.
@@ -133,23 +143,9 @@ pub(super) async fn join(
         let (path, reason) = (registry.namespace().path().clone(), error.to_string());
         outage(Error::Invalid { path, reason })
     })?;
-    // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
-    let session = registry.session();
-    let Settled { job, drift, is_schedule_new } = match author {
-        JobSource::Program => {
-            let if_absent = IfAbsent::Store;
-            settle_configuration(&*registry, &tree, &local, &handler, if_absent, shard_limit)
-                .await?
-        }
-        JobSource::Registry => Settled {
-            job: stored_configuration(&*registry, &tree, &name, &handler, shard_limit).await?,
-            drift: Vec::new(),
-            is_schedule_new: false,
-        },
-    };
-    ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
-    let watch = registry.watch(tree.root()).await.map_err(outage)?;
     let context = Context {
+        // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
+        session: registry.session(),
         registry,
         clock,
         randomness,
@@ -157,18 +153,116 @@ pub(super) async fn join(
         flaws,
         shard_limit,
         own_id: instance.id.clone(),
-        session,
+        own_document: instance.to_yaml().into(),
         tree,
         busy,
         events,
     };
+    let stored = StoredJob::read(&*context.registry, &context.tree).await.map_err(outage)?;
+    let (context, stored) = if author == JobSource::Program && stored.is_absent() {
+        match create_job(context, &local, &handler, &instance).await? {
+            Creation::Joined(joined) => return Ok(*joined),
+            Creation::Refused(context) => {
+                let stored = StoredJob::read(&*context.registry, &context.tree).await;
+                (*context, stored.map_err(outage)?)
+            }
+        }
+    } else {
+        (context, stored)
+    };
+    let (registry, tree) = (&*context.registry, &context.tree);
+    let Settled { job, drift, is_schedule_new } = match author {
+        JobSource::Program => {
+            let if_absent = IfAbsent::Store;
+            settle(registry, tree, stored, &local, &handler, if_absent, shard_limit).await?
+        }
+        JobSource::Registry => Settled {
+            job: stored.job(&name, &handler, shard_limit)?,
+            drift: Vec::new(),
+            is_schedule_new: false,
+        },
+    };
+    let triggers = tree.accepted_triggers();
+    let ledger = ensure_path(registry, &triggers);
+    let ((), watch) = try_join(ledger, registry.watch(tree.root())).await.map_err(outage)?;
     let mut mirror = Mirror::new(context, watch, job);
-    let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
+    let Entered { leftover_marks, assigned_for } =
+        enter(&mut mirror, &instance).await.map_err(outage)?;
     // After the view: what was enabled before that is stored by now, and later changes are seen in the view.
     let floor = stored_floor(&*mirror.context().registry, mirror.tree(), &name);
     let floor = floor.await.map_err(outage)?;
     let first_joined_at = first_joined_at(&mirror, &floor).filter(|_| !is_schedule_new);
-    Ok(Joined { mirror, leftover_marks, floor, first_joined_at, drift })
+    Ok(Joined { mirror, leftover_marks, floor, first_joined_at, drift, assigned_for })
+}
+
+/// How it went to create a job.
+enum Creation {
+    Joined(Box<Joined>),
+    /// The job exists by now, or a part of it that was left behind, or it is too large for one request: it is joined step by step.
+    Refused(Box<Context>),
+}
+
+/// Stores a job that does not exist and joins it, in one transaction.
+async fn create_job(
+    context: Context,
+    local: &Job,
+    handler: &Handler,
+    instance: &Instance,
+) -> Result<Creation, JoinError> {
+    let outage = |source| JoinError::Registry { job: local.name.to_string(), source };
+    handler.check(local, "", None)?;
+    let settled = resolve_config(local.clone(), None);
+    settled.job().check(context.shard_limit)?;
+    let watch = context.registry.watch(context.tree.root()).await.map_err(outage)?;
+    let mut mirror = Mirror::new(context, watch, settled.job().clone());
+    while !mirror.view().is_current() {
+        if !mirror.next_change().await {
+            return Err(outage(Error::Closed));
+        }
+    }
+    if mirror.view().root.is_some() {
+        return Ok(Creation::Refused(Box::new(mirror.into_context())));
+    }
+    let tree = mirror.tree();
+    let stored = [
+        (tree.root(), handler.root_data().to_owned()),
+        (&tree.config(), settled.job().to_yaml()),
+        // Refused if it exists: what an earlier job of this name left there has to be read.
+        (tree.ledger(), String::new()),
+        (&tree.accepted_triggers(), String::new()),
+    ];
+    let mut ops: Vec<Op> =
+        stored.map(|(path, data)| Op::Create(Create::persistent(path, data))).into();
+    ops.extend(entry(&mirror, instance));
+    let sole = sole_entry(&mirror, &ops);
+    let assigned_for = sole.map(|SoleEntry { ops: more, assigned_for }| {
+        ops.extend(more);
+        assigned_for
+    });
+    if mirror.context().registry.limits().fitting(&[], &ops) < ops.len() {
+        return Ok(Creation::Refused(Box::new(mirror.into_context())));
+    }
+    match mirror.commit(ops.clone()).await {
+        Ok(committed) => {
+            // The ledger is new, too.
+            for shard in 0..mirror.job().shards.get() {
+                mirror.pages().remember(shard, VersionedPage::default());
+            }
+            catch_up(&mut mirror, &ops, &committed).await;
+            Ok(Creation::Joined(Box::new(Joined {
+                mirror,
+                leftover_marks: BTreeSet::new(),
+                floor: Floor::default(),
+                first_joined_at: None,
+                drift: Vec::new(),
+                assigned_for,
+            })))
+        }
+        Err(Error::Operation { cause, .. }) if is_race(&cause) => {
+            Ok(Creation::Refused(Box::new(mirror.into_context())))
+        }
+        Err(error) => Err(outage(error)),
+    }
 }
 
 /// When the oldest Rust instance that is still there joined, on this node's clock; never earlier than the last change
@@ -218,6 +312,34 @@ pub struct Settled {
     pub is_schedule_new: bool,
 }
 
+/// What is stored of a job.
+struct StoredJob {
+    root: Option<Node>,
+    config: Option<Node>,
+}
+
+impl StoredJob {
+    async fn read(registry: &dyn Registry, tree: &JobTree) -> Result<Self, Error> {
+        let config = tree.config();
+        let (root, config) = try_join(registry.get(tree.root()), registry.get(&config)).await?;
+        Ok(Self { root, config })
+    }
+
+    fn is_absent(&self) -> bool {
+        self.root.is_none() && self.config.is_none()
+    }
+
+    /// The configuration of a job that is defined in the registry.
+    fn job(&self, name: &JobName, handler: &Handler, limit: ShardLimit) -> Result<Job, JoinError> {
+        let (Some(root), Some(config)) = (&self.root, &self.config) else {
+            return Err(JoinError::Gone { job: name.to_string() });
+        };
+        let job = Job::read_within(limit, name, &config.data)?;
+        handler.check(&job, &String::from_utf8_lossy(&root.data), Some(&job))?;
+        Ok(job)
+    }
+}
+
 /// Decides which configuration applies, and stores ours if it does.
 pub async fn settle_configuration(
     registry: &dyn Registry,
@@ -227,21 +349,35 @@ pub async fn settle_configuration(
     if_absent: IfAbsent,
     shard_limit: ShardLimit,
 ) -> Result<Settled, JoinError> {
+    let stored = StoredJob::read(registry, tree).await;
+    let stored =
+        stored.map_err(|source| JoinError::Registry { job: local.name.to_string(), source })?;
+    settle(registry, tree, stored, local, handler, if_absent, shard_limit).await
+}
+
+async fn settle(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    mut stored: StoredJob,
+    local: &Job,
+    handler: &Handler,
+    if_absent: IfAbsent,
+    shard_limit: ShardLimit,
+) -> Result<Settled, JoinError> {
     let name = &local.name;
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
     for _ in 0..TRIES {
-        let root = registry.get(tree.root()).await.map_err(outage)?;
-        let config = registry.get(&tree.config()).await.map_err(outage)?;
+        let StoredJob { root, config } = &stored;
         if config.is_none() && if_absent == IfAbsent::Refuse {
             return Err(JoinError::Gone { job: name.to_string() });
         }
-        let stored = config.as_ref();
-        let stored =
-            stored.map(|node| Job::read_within(shard_limit, name, &node.data)).transpose()?;
+        let stored_job = config.as_ref();
+        let stored_job =
+            stored_job.map(|node| Job::read_within(shard_limit, name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
-        handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
-        let schedule = stored.as_ref().map(|stored| stored.schedule(&Zone::utc()));
-        let settled = resolve_config(local.clone(), stored);
+        handler.check(local, root_data.as_deref().unwrap_or_default(), stored_job.as_ref())?;
+        let schedule = stored_job.as_ref().map(|stored| stored.schedule(&Zone::utc()));
+        let settled = resolve_config(local.clone(), stored_job);
         let Some(job) = settled.to_store() else {
             let drift = if let ConfigDecision::Keep { drift, .. } = &settled {
                 drift.clone()
@@ -252,7 +388,7 @@ pub async fn settle_configuration(
         };
         job.check(shard_limit)?;
         let class = handler.root_data().to_owned();
-        let root_op = match &root {
+        let root_op = match root {
             None => Op::Create(Create::persistent(tree.root(), class)),
             Some(_) => Op::Set {
                 path: tree.root().clone(),
@@ -261,7 +397,7 @@ pub async fn settle_configuration(
             },
         };
         let yaml = job.to_yaml();
-        let config_op = match &config {
+        let config_op = match config {
             None => Op::Create(Create::persistent(&tree.config(), yaml)),
             Some(node) => Op::Set {
                 path: tree.config(),
@@ -276,32 +412,17 @@ pub async fn settle_configuration(
                 return Ok(Settled { job, drift: vec![], is_schedule_new });
             }
             // Another program was faster: read again, decide again.
-            Err(Error::Operation { cause, .. }) if is_race(&cause) => {}
+            Err(Error::Operation { cause, .. }) if is_race(&cause) => {
+                stored = StoredJob::read(registry, tree).await.map_err(outage)?;
+            }
             Err(error) => return Err(outage(error)),
         }
     }
     Err(JoinError::Contended { job: name.to_string() })
 }
 
-/// The configuration of a job that is defined in the registry.
-async fn stored_configuration(
-    registry: &dyn Registry,
-    tree: &JobTree,
-    name: &JobName,
-    handler: &Handler,
-    shard_limit: ShardLimit,
-) -> Result<Job, JoinError> {
-    let outage = |source| JoinError::Registry { job: name.to_string(), source };
-    let gone = || JoinError::Gone { job: name.to_string() };
-    let root = registry.get(tree.root()).await.map_err(outage)?.ok_or_else(gone)?;
-    let config = registry.get(&tree.config()).await.map_err(outage)?.ok_or_else(gone)?;
-    let job = Job::read_within(shard_limit, name, &config.data)?;
-    handler.check(&job, &String::from_utf8_lossy(&root.data), Some(&job))?;
-    Ok(job)
-}
-
-/// Deletes the instance of a join that failed, or that was given up, after it may have been carried out. Tries until that is done or the session has
-/// ended: the leader would assign shards to that instance, and no task would run them.
+/// Deletes the instance of a join that failed, or that was given up, after it may have been carried out, and the leader, if it is this instance. Tries
+/// until that is done or the session has ended: the leader would assign shards to that instance, and no task would run them.
 pub async fn undo_join(
     registry: &dyn Registry,
     clock: &dyn Clock,
@@ -310,8 +431,8 @@ pub async fn undo_join(
     session: SessionId,
 ) {
     while registry.session().id() == session {
-        match registry.delete(&tree.instance(id), ExpectedVersion::Any).await {
-            Ok(_) | Err(Error::NotFound { .. } | Error::SessionExpired | Error::Closed) => return,
+        match delete_entry(registry, tree, id).await {
+            Ok(()) | Err(Error::SessionExpired | Error::Closed) => return,
             Err(error) => {
                 tracing::warn!(instance = %id, %error, "undoing a join failed, retrying");
                 clock.sleep_until(clock.monotonic() + RETRY_DELAY).await;
@@ -320,14 +441,39 @@ pub async fn undo_join(
     }
 }
 
+async fn delete_entry(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    id: &InstanceId,
+) -> Result<(), Error> {
+    let deleted = |result: Result<_, Error>| match result {
+        Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    };
+    deleted(registry.delete(&tree.instance(id), ExpectedVersion::Any).await)?;
+    let leader = registry.get(&tree.leader()).await?;
+    if leader.is_none_or(|leader| leader.data != id.as_str()) {
+        return Ok(());
+    }
+    deleted(registry.delete(&tree.leader(), ExpectedVersion::Any).await)
+}
+
 /// Whether another program was faster; any other refusal would be repeated.
 pub(super) fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 
-/// Creates our instance. Returns the misfire marks that were there before any instance was.
-async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>, Error> {
+/// The instance exists.
+struct Entered {
+    /// Misfire marks that were there before any instance was.
+    leftover_marks: BTreeSet<u32>,
+    assigned_for: Option<AssignedFor>,
+}
+
+/// Creates our instance.
+async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<Entered, Error> {
     let mut leftover_marks = BTreeSet::new();
+    let mut is_contended = false;
     loop {
         while !mirror.view().is_current() {
             if !mirror.next_change().await {
@@ -341,19 +487,31 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
         }
         // Our id is unique: if its node exists, we have joined and the answer was lost.
         if mirror.assignment().is_member() {
-            return Ok(leftover_marks);
+            return Ok(Entered { leftover_marks, assigned_for: None });
         }
-        match mirror.write(entry(mirror, instance)).await {
-            Ok(_) => {
-                // The instance exists. Whatever fails now, the member tries again.
-                if let Err(error) = mirror.refresh().await {
-                    tracing::debug!(job = %mirror.job().name, %error, "refresh after joining failed");
-                }
-                return Ok(leftover_marks);
+        let config = mirror.view().config.as_ref().and_then(CachedNode::document);
+        let mut ops =
+            vec![Op::Check { path: mirror.tree().config(), expected: ExpectedVersion::Any }];
+        ops.extend(entry(mirror, instance));
+        let sole = sole_entry(mirror, &ops).filter(|_| !is_contended).zip(config);
+        let assigned_for = sole.map(|(SoleEntry { ops: more, assigned_for }, config)| {
+            // The owners depend on the number of shards.
+            let expected = ExpectedVersion::Version(config.version);
+            ops[0] = Op::Check { path: mirror.tree().config(), expected };
+            ops.extend(more);
+            assigned_for
+        });
+        match mirror.commit(ops.clone()).await {
+            Ok(committed) => {
+                catch_up(mirror, &ops, &committed).await;
+                return Ok(Entered { leftover_marks, assigned_for });
             }
             // Another instance created what we were about to create, or changed or removed our server. The first operation is the check
             // of the configuration: without that there is no job.
-            Err(Error::Operation { index, cause }) if index > 0 && is_race(&cause) => {
+            Err(Error::Operation { index, cause })
+                if is_race(&cause) && (index > 0 || matches!(*cause, Error::Conflict { .. })) =>
+            {
+                is_contended = true;
                 mirror.sync().await?;
             }
             Err(error) => return Err(error),
@@ -361,11 +519,19 @@ async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>
     }
 }
 
-/// The transaction that joins: what is missing in the tree, our server, our instance. Refused if the job was removed.
+/// The instance exists. Whatever fails now, the member tries again.
+async fn catch_up(mirror: &mut Mirror, ops: &[Op], committed: &Committed) {
+    expect_echoes(mirror, ops, committed);
+    if let Err(error) = mirror.refresh().await {
+        tracing::debug!(job = %mirror.job().name, %error, "refresh after joining failed");
+    }
+}
+
+/// What joins: the nodes that are missing in the tree, our server, our instance.
 fn entry(mirror: &Mirror, instance: &Instance) -> Vec<Op> {
     let (view, tree) = (mirror.view(), mirror.tree());
-    let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
-    ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
+    let missing = view.missing_parents().map(|path| Op::Create(Create::persistent(&path, "")));
+    let mut ops: Vec<Op> = missing.collect();
     let server = tree.server(instance.id.server());
     let status = stored_data(!mirror.job().disabled);
     match view.servers.get(instance.id.server()).map(|known| (StoredStatus::of(known), known)) {

@@ -1,5 +1,8 @@
 //! Leading: being elected, assigning the shards, stepping down.
 //!
+//! If no instance leads, the first of the enabled instances stands for election; the others do so only if there is no leader after a while, so that
+//! a change of the leader does not cost requests of every instance. While a Java instance is a member, all stand at once, as Java instances do.
+//!
 //! The leader assigns shards whenever instances, servers or the number of shards are not those of its last assignment, or `necessary` asks
 //! for it. It creates `processing` first; from then on no instance starts anything. What it sees after that write decides; the transaction
 //! that assigns checks that the instance still exists, that there is a leader, and that the configuration is the same. If the view changed meanwhile, it assigns again; if
@@ -16,7 +19,10 @@ use std::{
 
 use futures_util::FutureExt;
 
-use super::{assignment::Assignment, context::Context, mirror::Mirror, refusals::Refusals};
+use super::{
+    assignment::Assignment, context::Context, mirror::Mirror, refusals::Refusals,
+    sole_entry::AssignedFor,
+};
 use crate::{
     coordination::{
         latch,
@@ -31,6 +37,8 @@ use crate::{
 
 /// How long a candidate queues for leadership before it looks again whether a leader is still needed.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the other candidates leave the first one the time to become the leader.
+const CANDIDATE_DELAY: Duration = Duration::from_secs(1);
 /// How long the leader's instance may be absent: Java deletes and re-creates its instance node whenever it reconnects.
 const ABSENT_LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an instance that no longer leads may take to end an assignment that it has begun.
@@ -38,11 +46,13 @@ const FOREIGN_ASSIGNMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Leadership {
-    /// The instances and the number of shards of our last assignment.
-    assigned_for: Option<(BTreeSet<String>, u32)>,
+    /// What our last assignment is for.
+    assigned_for: Option<AssignedFor>,
     /// Shards that were to move and still ran.
     moves_later: BTreeSet<u32>,
     is_electing: bool,
+    /// While no instance leads: when we stand for election.
+    elects_at: Option<Monotonic>,
     /// We have created `processing` and do not know that it is gone.
     is_assigning: bool,
     /// While we lead: when the assignment of another instance has taken too long.
@@ -69,6 +79,11 @@ pub(super) enum LeaderDuty {
 }
 
 impl Leadership {
+    /// `assigned_for`: the assignment that was made in joining.
+    pub(super) fn new(assigned_for: Option<AssignedFor>) -> Self {
+        Self { assigned_for, ..Self::default() }
+    }
+
     /// Only the leader assigns. Another instance's assignment is one that it began when it led, and may never end: a Java leader whose job is
     /// shut down in the middle of it leaves `processing` behind for as long as its process lives. Without `processing`, whatever it still
     /// writes is refused.
@@ -79,6 +94,14 @@ impl Leadership {
         self.unblocks_at =
             is_foreign.then(|| self.unblocks_at.unwrap_or(now + FOREIGN_ASSIGNMENT_TIMEOUT));
         self.assigns_at.take_if(|at| now >= *at);
+        self.elects_at =
+            if assignment.view.leader.is_some() || assignment.is_enabled() != Some(true) {
+                None
+            } else if is_first_candidate(assignment) {
+                Some(now)
+            } else {
+                Some(self.elects_at.unwrap_or(now + CANDIDATE_DELAY))
+            };
         if let Some(absent) = absent_leader(assignment) {
             let since = self.absent_leader.take().filter(|(id, _)| id == absent);
             let at = since.map_or(now + ABSENT_LEADER_TIMEOUT, |(_, at)| at);
@@ -102,7 +125,8 @@ impl Leadership {
         if is_enabled && self.absent_leader.as_ref().is_some_and(|(_, at)| now >= *at) {
             duties.push(LeaderDuty::Depose);
         }
-        if assignment.view.leader.is_none() && is_enabled && !self.is_electing {
+        let may_elect = !self.is_electing && self.elects_at.is_none_or(|at| now >= at);
+        if assignment.view.leader.is_none() && is_enabled && may_elect {
             duties.push(LeaderDuty::Elect);
         }
         if is_leader && !is_enabled {
@@ -115,7 +139,8 @@ impl Leadership {
 
     pub(super) fn next_duty_at(&self) -> Option<Monotonic> {
         let deposes_at = self.absent_leader.as_ref().map(|(_, at)| *at);
-        [self.unblocks_at, self.assigns_at, deposes_at].into_iter().flatten().min()
+        let elects_at = self.elects_at.filter(|_| !self.is_electing);
+        [self.unblocks_at, self.assigns_at, deposes_at, elects_at].into_iter().flatten().min()
     }
 
     fn should_assign(&self, assignment: &Assignment<'_>) -> bool {
@@ -316,12 +341,12 @@ impl Leadership {
         mirror.refresh().await
     }
 
-    /// Gives up leadership for good: ends an assignment that got no answer, then steps down.
-    pub(super) async fn resign(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+    /// Before leadership is given up for good: ends an assignment that got no answer.
+    pub(super) async fn end_assignment(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
         if self.is_assigning && mirror.view().processing {
             self.unblock(mirror).await?;
         }
-        self.step_down(mirror).await
+        Ok(())
     }
 
     /// Deletes the node of a leader that is not an instance of the job: it assigns nothing, and no other instance would be elected.
@@ -491,10 +516,17 @@ async fn run_election(
     }
 }
 
+/// Whether we are the first of the instances that may lead, or cannot tell, or Java instances decide who leads.
+fn is_first_candidate(assignment: &Assignment<'_>) -> bool {
+    let Some(candidates) = available_instances(assignment.view) else { return true };
+    let first = candidates.iter().map(|candidate| candidate.id.as_str()).min();
+    first.is_none_or(|id| id == assignment.own_id.as_str()) || assignment.has_java_members()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordination::member::test_view::{OTHER, TestView, US, at};
+    use crate::coordination::member::test_view::{JAVA, OTHER, TestView, US, at};
 
     fn duties(leadership: &Leadership, test: &TestView) -> Vec<LeaderDuty> {
         leadership.duties(&test.assignment(), at(0))
@@ -518,6 +550,31 @@ mod tests {
         leadership.election_ended();
         let disabled = test.with(|tree| tree.server("10.0.0.1"), "DISABLED");
         assert_eq!(duties(&leadership, &disabled), []);
+    }
+
+    #[test]
+    fn first_candidate_stands_for_election_at_once_and_the_others_later() {
+        let mut leadership = Leadership::default();
+        let first = TestView::new(1, &[US, OTHER]);
+        leadership.observe(&first.assignment(), at(3));
+        assert_eq!(leadership.duties(&first.assignment(), at(3)), [LeaderDuty::Elect]);
+
+        let second = TestView::new(1, &[US, "10.0.0.0@-@9-z"]);
+        let mut leadership = Leadership::default();
+        leadership.observe(&second.assignment(), at(3));
+        leadership.observe(&second.assignment(), at(4));
+        assert_eq!(leadership.next_duty_at(), Some(at(4)));
+        assert_eq!(leadership.duties(&second.assignment(), at(3)), []);
+        assert_eq!(leadership.duties(&second.assignment(), at(4)), [LeaderDuty::Elect]);
+    }
+
+    #[test]
+    fn every_instance_stands_for_election_while_java_is_a_member() {
+        let test = TestView::new(1, &[US, "10.0.0.0@-@9-z", JAVA]);
+        let mut leadership = Leadership::default();
+        leadership.observe(&test.assignment(), at(3));
+
+        assert_eq!(leadership.duties(&test.assignment(), at(3)), [LeaderDuty::Elect]);
     }
 
     #[test]

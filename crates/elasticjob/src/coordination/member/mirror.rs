@@ -6,7 +6,7 @@
 //! The mirror decides nothing. A few changes matter beyond the state they lead to, because that state does not show what happened in
 //! between; [`Mirror::take_observations`] hands them to [`Recovery`](super::recovery::Recovery).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -37,6 +37,8 @@ pub(super) struct Mirror {
     view: View,
     /// Number of events applied so far.
     changes: u64,
+    /// Number of snapshots begun so far: one, and one after each gap in the watch.
+    snapshots: u64,
     observations: Vec<Observation>,
     job: Arc<Job>,
     /// The configuration document `job` was read from, or a newer one that could not be read.
@@ -81,6 +83,7 @@ impl Mirror {
             context,
             watch: Mutex::new(watch),
             changes: 0,
+            snapshots: 0,
             observations: Vec::new(),
             job: Arc::new(job),
             config: None,
@@ -91,6 +94,11 @@ impl Mirror {
 
     pub(super) fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// Gives up the copy and its watch.
+    pub(super) fn into_context(self) -> Context {
+        self.context
     }
 
     pub(super) fn view(&self) -> &View {
@@ -121,6 +129,10 @@ impl Mirror {
         self.changes
     }
 
+    pub(super) fn snapshots(&self) -> u64 {
+        self.snapshots
+    }
+
     pub(super) fn assignment(&self) -> Assignment<'_> {
         Assignment { view: &self.view, job: &self.job, own_id: &self.context.own_id }
     }
@@ -149,6 +161,21 @@ impl Mirror {
             }
             self.read(&dirty).await?;
         }
+    }
+
+    /// Like [`refresh`](Self::refresh), but if there was a gap, waits at most `timeout` for the snapshot after it.
+    pub(super) async fn refresh_after_gap(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.refresh().await?;
+        let clock = Arc::clone(&self.context.clock);
+        let until = clock.monotonic() + timeout;
+        while !self.view.is_current() {
+            tokio::select! {
+                biased;
+                is_open = self.next_change() => if !is_open { break },
+                () = clock.sleep_until(until) => break,
+            }
+        }
+        self.refresh().await
     }
 
     /// Discards the view and takes a new snapshot.
@@ -218,6 +245,11 @@ impl Mirror {
 
     pub(super) async fn write(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         self.context.registry.multi(ops).await
+    }
+
+    /// Writes a claim, a release, a mark or an entry, which may share its request with those of other jobs.
+    pub(super) async fn commit(&self, unit: Vec<Op>) -> Result<Committed, Error> {
+        self.context.registry.commit_unit(unit).await
     }
 
     /// Returns once everything that was committed before is visible to [`refresh`](Self::refresh).
@@ -339,6 +371,7 @@ impl Mirror {
 
     fn apply(&mut self, event: &Event) {
         self.changes += 1;
+        self.snapshots += u64::from(*event == Event::Init);
         let place = self.view.apply(event);
         let at = self.context.clock.monotonic();
         let observation = match (event, place) {

@@ -41,8 +41,7 @@
 //!   `necessary` exists and assigns again.
 //! * **Returns in the same session.** It takes a new snapshot and compares the creation ids of its claims; everything else is unchanged.
 //! * **Returns in a new session.** It joins under a new id. Shards that its process still runs ([`BusyShards`]) are not claimed a second time.
-//! * **A write gets no answer.** A claim is undone if it was committed, an assignment is ended, a release and the deletion of a trigger are
-//!   repeated. Nothing that depends on such a write happens before.
+//! * **A write gets no answer.** A claim is undone if it was committed, an assignment is ended, a release is repeated. Nothing that depends on such a write happens before.
 //!
 //! The owner uses [`Member`] and [`ClaimHandle`] and receives [`MemberEvent`]s.
 
@@ -54,6 +53,7 @@ mod claim_status;
 mod claims;
 mod context;
 mod handle;
+mod instance_trigger;
 mod janitor;
 mod join;
 mod leadership;
@@ -63,6 +63,8 @@ mod recovery;
 mod refusals;
 mod reshard_signal;
 mod server_repair;
+mod skip_conditions;
+mod sole_entry;
 #[cfg(test)]
 mod test_view;
 mod triggers;

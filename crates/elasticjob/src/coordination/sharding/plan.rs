@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::{
         coordination::tree::JobTree,
-        registry::{Event, Node, Stat, Version, Zxid},
+        registry::{Event, Stat, Version, Zxid},
     };
 
     const A: &str = "10.0.0.1@-@1";
@@ -177,10 +177,8 @@ mod tests {
         };
         view.apply(&Event::Init);
         for (path, data) in nodes {
-            view.apply(&Event::InitApply { path: path.clone(), stat });
-            if let Some(data) = data {
-                view.record_read(path, Some(Node { data: data.to_string().into(), stat }));
-            }
+            let data = data.map(|data| data.to_string().into());
+            view.apply(&Event::InitApply { path: path.clone(), stat, data });
         }
         view.apply(&Event::InitDone);
         view

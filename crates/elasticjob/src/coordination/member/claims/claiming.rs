@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::{ClaimCandidate, Refusal, ShardTransaction},
+        claim::{ClaimCandidate, EntryChange, Refusal, ShardTransaction},
         flaw::Flaw,
         member::{
             assignment::Assignment,
@@ -64,6 +65,8 @@ enum Progress {
     Wait(ClaimError),
 }
 
+/// How long a claim waits for the view after a gap. Without it nothing can be confirmed, and the claim is withdrawn.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 /// How often a shard may be refused in one claim: other instances may be faster a few times.
 const MAX_REFUSALS: u32 = 8;
 
@@ -80,6 +83,8 @@ struct Choice {
     must_wait: bool,
     /// A shard that another live instance holds according to the ledger, and that instance.
     held_elsewhere: Option<(u32, InstanceId)>,
+    /// The session holds no more ephemeral nodes until other shards have ended.
+    is_session_full: bool,
     /// A task of this process still runs one of them, and it was triggered.
     is_busy: bool,
     /// Shards whose ledger page cannot be read: they cannot be claimed, and waiting does not help.
@@ -91,6 +96,9 @@ struct Choice {
 impl Choice {
     /// What follows if no shard can be claimed now.
     fn without_candidates(&self) -> Progress {
+        if self.is_session_full {
+            return Progress::Refused(ClaimError::SessionFull);
+        }
         match (self.is_busy, self.must_wait, &self.held_elsewhere) {
             (true, _, _) => Progress::Refused(ClaimError::Busy),
             (false, _, Some((shard, holder))) => {
@@ -250,7 +258,14 @@ impl ShardClaims {
             choice.held_elsewhere = Some((shard, holder));
         } else {
             let page = candidate.page.corrected(now);
-            choice.candidates.push(ClaimCandidate { page, ..candidate });
+            let is_trigger = request.scope.is_trigger()
+                && !request.fire.run.is_scheduled()
+                && !mirror.context().flaws.has(Flaw::OmitEntries);
+            let entry = is_trigger.then(|| EntryChange {
+                path: mirror.tree().trigger_entry(&request.fire.run, shard),
+                before: None,
+            });
+            choice.candidates.push(ClaimCandidate { page, entry, ..candidate });
         }
         Ok(())
     }
@@ -309,11 +324,18 @@ impl ShardClaims {
                 return Ok(choice.wait());
             };
             let mut steps = transactions.claim(&request.fire, &choice.candidates);
-            let count = steps.fitting(mirror.context().registry.limits());
+            let registry = &mirror.context().registry;
+            let fitting_session = steps.fitting_session(registry.ephemeral_room());
+            if fitting_session == 0 {
+                choice.is_session_full = true;
+                choice.give_up_candidates();
+                return Ok(None);
+            }
+            let count = steps.fitting(registry.limits()).min(fitting_session);
             if count < choice.candidates.len() {
                 steps = transactions.claim(&request.fire, &choice.candidates[..count]);
             }
-            let error = match mirror.write(steps.ops()).await {
+            let error = match mirror.commit(steps.ops()).await {
                 Ok(committed) => {
                     let candidates = choice.candidates.drain(..count).collect();
                     let fire = request.fire.clone();
@@ -336,6 +358,15 @@ impl ShardClaims {
                 Some(Refusal::Precondition) => {
                     mirror.refresh().await?;
                     return Ok(choice.wait());
+                }
+                // It was removed: nothing is left to run.
+                Some(Refusal::Trigger) => {
+                    *choice = Choice::default();
+                    return Ok(None);
+                }
+                // Another instance has claimed it, or it was decided that it does not run.
+                Some(Refusal::Entry(shard)) => {
+                    choice.drop_candidates(&BTreeSet::from([shard]));
                 }
                 // Nothing compensates a trigger: it waits until the shard is free.
                 Some(Refusal::Running(shard)) if request.scope.is_trigger() => {
@@ -380,7 +411,8 @@ impl ShardClaims {
         mirror: &mut Mirror,
         claimed: ShardClaim,
     ) -> Result<Progress, Error> {
-        if let Err(error) = mirror.refresh().await {
+        // The answer of a claim may have been lost and its result settled since: then the connection broke, and the view starts over.
+        if let Err(error) = mirror.refresh_after_gap(SNAPSHOT_WAIT).await {
             // The request is answered with this error, so nothing may stay claimed.
             self.withdraw(claimed.shards);
             return Err(error);
@@ -428,6 +460,7 @@ impl ShardClaims {
         shards: &BTreeSet<u32>,
     ) {
         let due_at = request.fire.due_at;
+        self.reported_triggers.retain(|(shard, _)| shards.contains(shard));
         let mut problems = BTreeMap::new();
         for shard in shards {
             let is_for = match &request.scope {
@@ -447,6 +480,8 @@ impl ShardClaims {
             }
             if request.fire.run.is_scheduled() {
                 self.reported.insert(*shard, due_at);
+            } else if !self.reported_triggers.insert((*shard, request.fire.run.to_string())) {
+                continue;
             }
             if let Some(problem) = mirror.pages().problem(*shard) {
                 problems.insert(*shard, problem.to_owned());
@@ -545,6 +580,7 @@ pub(crate) fn candidate(mirror: &mut Mirror, shard: u32) -> Option<ClaimCandidat
         awaits_failover: mirror.view().failover_items.contains(&shard),
         has_misfire_mark: view.is_some_and(|view| view.misfire),
         stale_failovering: stale_failovering.map(|document| document.version),
+        entry: None,
     })
 }
 

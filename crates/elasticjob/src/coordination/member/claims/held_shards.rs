@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::claiming::CommittedClaim;
 use crate::{
     coordination::{
-        claim::{ClaimCandidate, ClearedMarks, ShardRelease},
+        claim::{ClaimCandidate, ClearedMarks, EntryRelease, ShardRelease},
         flaw::Flaw,
         ledger::{LedgerPage, VersionedPage},
         member::{
@@ -19,9 +19,10 @@ use crate::{
             mirror::Mirror,
         },
         tree::ShardNode,
+        trigger::Cancellation,
         view::{CachedNode, Document},
     },
-    job::{FencingToken, Monitor, ShardSelection},
+    job::{FencingToken, Monitor},
     registry::{Error, Path, Version, Zxid},
     runtime::{CancelReason, CancelToken},
 };
@@ -82,9 +83,13 @@ impl HeldShards {
         }
     }
 
-    /// Cancels the selected shards that are held.
-    pub(super) fn cancel(&self, shards: &ShardSelection) {
-        for (_, held) in self.shards.iter().filter(|(shard, _)| shards.contains(**shard)) {
+    /// Cancels the shards of a run that are held.
+    pub(super) fn cancel(&self, cancellation: &Cancellation) {
+        let is_meant = |shard: &u32, held: &HeldShard| {
+            held.page.run.as_ref() == Some(&cancellation.run)
+                && cancellation.shards.contains(*shard)
+        };
+        for (_, held) in self.shards.iter().filter(|(shard, held)| is_meant(shard, held)) {
             held.status.cancel().cancel(CancelReason::Requested);
         }
     }
@@ -210,9 +215,11 @@ impl HeldShards {
             let restore = ClearedMarks::default();
             let HeldShard { page, version, claim_zxid, .. } = &**held;
             let (version, claim_zxid) = (*version, *claim_zxid);
-            let unmonitored = ShardRelease { shard, page, version, view, claim_zxid, restore };
+            let entry = EntryRelease::Keep;
+            let unmonitored =
+                ShardRelease { shard, page, version, view, claim_zxid, restore, entry };
             let steps = transactions.release([unmonitored], false);
-            match mirror.write(steps.ops()).await {
+            match mirror.commit(steps.ops()).await {
                 Ok(committed) => {
                     if let Some((_, version)) = steps.page_versions(&committed).first_key_value() {
                         held.is_monitored = false;

@@ -51,7 +51,7 @@ pub(super) async fn mark_misfires(
         // A mark may be in another request than the check before it: then the shard is marked although its run has ended, which does no harm.
         let mut is_refused = false;
         for batch in limits.batches(&[], &ops) {
-            match mirror.write(batch.to_vec()).await {
+            match mirror.commit(batch.to_vec()).await {
                 Ok(_) => {}
                 Err(Error::Operation { .. }) => is_refused = true,
                 Err(error) => return Err(error),
@@ -74,7 +74,7 @@ async fn mark_misfire(mirror: &Mirror, shard: u32, while_there: ShardNode) -> Re
     if mirror.job().misfire == Misfire::Skip {
         return Ok(true);
     }
-    match mirror.write(mark(mirror, shard, while_there).into()).await {
+    match mirror.commit(mark(mirror, shard, while_there).into()).await {
         Ok(_) => Ok(true),
         // Another user's node: it is there, and stays.
         Err(error) if error.is_denial() => Ok(true),
@@ -131,7 +131,7 @@ pub(super) async fn mark_for_newcomers(
         };
         let mark = mirror.tree().shard(shard, ShardNode::Misfire);
         ops.push(Op::Create(Create::persistent(&mark, "")));
-        match mirror.write(ops).await {
+        match mirror.commit(ops).await {
             Err(error) if error.is_temporary() => return Err(error),
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),

@@ -45,8 +45,9 @@ use crate::{
         claim::{ClaimCandidate, ClearedMarks},
         flaw::Flaw,
         floor::Floor,
+        trigger::Cancellation,
     },
-    job::{Job, Misfire, ShardSelection},
+    job::{Job, Misfire},
     registry::Error,
     runtime::{CancelToken, Monotonic},
 };
@@ -64,6 +65,10 @@ pub(super) struct ShardClaims {
     missed: MissedFires,
     /// Shards whose page could not be read, each with the newest fire for which that was reported.
     reported: BTreeMap<u32, Timestamp>,
+    /// The same for triggers.
+    reported_triggers: BTreeSet<(u32, String)>,
+    /// A run that was cancelled stays cancelled if it is claimed again, for example because its first claim was withdrawn.
+    cancellations: Vec<Cancellation>,
 }
 
 impl ShardClaims {
@@ -76,6 +81,8 @@ impl ShardClaims {
             releasing: Vec::new(),
             missed: MissedFires::new(job, leftover_marks, floor),
             reported: BTreeMap::new(),
+            reported_triggers: BTreeSet::new(),
+            cancellations: Vec::new(),
         }
     }
 
@@ -146,9 +153,16 @@ impl ShardClaims {
         self.held.contains(shard)
     }
 
-    /// Cancels the selected shards that are held.
-    pub(super) fn cancel(&self, shards: &ShardSelection) {
-        self.held.cancel(shards);
+    /// These are all cancellations: cancels the shards of their runs that are held, and those that will be claimed.
+    pub(super) fn cancel(&mut self, cancellations: Vec<Cancellation>) {
+        self.cancellations = cancellations;
+        self.cancel_held();
+    }
+
+    fn cancel_held(&self) {
+        for cancellation in &self.cancellations {
+            self.held.cancel(cancellation);
+        }
     }
 
     /// Holds the shards of a committed claim; see [`HeldShards::adopt`].
@@ -165,6 +179,9 @@ impl ShardClaims {
         let mut claimed = self.held.adopt(mirror, claim, cancel);
         for shard in &mut claimed.shards {
             shard.answers_since = answers_since.get(&shard.item).copied();
+        }
+        if !mirror.context().flaws.has(Flaw::ForgetCancellations) {
+            self.cancel_held();
         }
         claimed
     }

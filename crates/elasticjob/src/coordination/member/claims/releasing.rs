@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 use super::{ShardClaims, held_shards::HeldShard, still_cleared};
 use crate::{
     coordination::{
-        claim::{ClearedMarks, ShardRelease, ShardTransaction},
+        claim::{ClearedMarks, EntryRelease, Refusal, ShardRelease, ShardTransaction},
+        flaw::Flaw,
         ledger::{LedgerPage, LedgerState, VersionedPage},
         member::{handle::Release, mirror::Mirror},
         tree::ShardNode,
@@ -170,9 +171,17 @@ impl ShardClaims {
                 Release::Withdrawn => still_cleared(mirror, candidate),
                 Release::Ended(_) => ClearedMarks::default(),
             };
+            let entry = match (ended, &candidate.entry) {
+                (_, None) => EntryRelease::Keep,
+                (Release::Ended(outcome), Some(entry)) => EntryRelease::End(entry, *outcome),
+                (Release::Withdrawn, Some(_)) if mirror.context().flaws.has(Flaw::KeepEntries) => {
+                    EntryRelease::Keep
+                }
+                (Release::Withdrawn, Some(entry)) => EntryRelease::Restore(entry),
+            };
             let (version, claim_zxid) = (*version, *claim_zxid);
             let view = mirror.shard(*shard);
-            Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
+            Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore, entry })
         });
         let is_fenced = shards.iter().any(|(_, ended)| *ended == Release::Ended(Outcome::Fenced));
         let steps = transactions.release(parts, is_fenced);
@@ -186,7 +195,7 @@ impl ShardClaims {
         release: ReleaseTransaction,
     ) -> Result<(), Error> {
         let ReleaseTransaction { mut pages, steps } = release;
-        let committed = mirror.write(steps.ops()).await?;
+        let committed = mirror.commit(steps.ops()).await?;
         for (shard, version) in steps.page_versions(&committed) {
             if let Some(held) = self.held.remove(shard)
                 && held.is_monitored
@@ -214,11 +223,18 @@ impl ShardClaims {
             let unread = mirror.view().dirty_holders_of(shard);
             mirror.read(&unread).await?;
             let release = self.release_transaction(mirror, &[(shard, ended)]);
+            let steps = release.steps.clone();
             let error = match self.commit_release(mirror, release).await {
                 Ok(()) => return Ok(()),
                 Err(error @ Error::Operation { .. }) => error,
                 Err(error) => return Err(error),
             };
+            if steps.refusal(&error) == Some(Refusal::Entry(shard))
+                && let Some(held) = self.held.get_mut(shard)
+            {
+                // The trigger was removed meanwhile.
+                held.candidate.entry = None;
+            }
             let seen = mirror.reread_page(shard).await?;
             // The first operation of a fenced release checks our process: without it, the shard is for others to take over.
             let is_dead = ended == Release::Ended(Outcome::Fenced)

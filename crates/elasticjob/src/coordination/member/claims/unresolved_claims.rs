@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{held_shards::HeldShards, still_cleared};
 use crate::{
     coordination::{
-        claim::{ClaimCandidate, ClaimUndo, ShardTransaction},
+        claim::{ClaimCandidate, ClaimUndo, Refusal, ShardTransaction},
         ledger::LedgerState,
         member::mirror::Mirror,
         tree::ShardNode,
@@ -94,15 +94,25 @@ impl UnresolvedClaims {
             if !rest.is_empty() {
                 steps = self.undo(mirror, &committed);
             }
-            match mirror.write(steps.ops()).await {
+            match mirror.commit(steps.ops()).await {
                 Ok(_) => self.forget(mirror, committed.keys()),
                 // One of them has changed: each alone.
                 Err(Error::Operation { .. }) => {
                     for (shard, version) in committed {
                         let one = BTreeMap::from([(shard, version)]);
-                        match mirror.write(self.undo(mirror, &one).ops()).await {
+                        let steps = self.undo(mirror, &one);
+                        match mirror.commit(steps.ops()).await {
                             Ok(_) => self.forget(mirror, one.keys()),
-                            Err(Error::Operation { .. }) => {}
+                            Err(error @ Error::Operation { .. }) => {
+                                let is_removed =
+                                    steps.refusal(&error) == Some(Refusal::Entry(shard));
+                                if let Some(candidate) = self.candidates.get_mut(&shard)
+                                    && is_removed
+                                {
+                                    // The trigger was removed meanwhile.
+                                    candidate.entry = None;
+                                }
+                            }
                             Err(error) => return Err(error),
                         }
                     }

@@ -95,7 +95,7 @@ impl Recovery {
             if count < rest.len() {
                 steps = transactions.mark_lost(dead, rest[..count].iter().map(Loss::change));
             }
-            match mirror.write(steps.ops()).await {
+            match mirror.commit(steps.ops()).await {
                 Ok(_) => note_lost(mirror, &rest[..count], dead),
                 // Another instance was faster, a shard has changed, or it has a node that is not ours to change.
                 Err(error) if error.is_refusal() && !error.is_temporary() => {
@@ -122,7 +122,7 @@ impl Recovery {
         for loss in self.read_losses(mirror, &shards, dead).await? {
             let Some(transactions) = mirror.transactions() else { return Ok(()) };
             let steps = transactions.mark_lost(dead, [loss.change()]);
-            match mirror.write(steps.ops()).await {
+            match mirror.commit(steps.ops()).await {
                 Ok(_) => note_lost(mirror, &[loss], dead),
                 // Refused again: it has changed once more, or another program's node is below `running`, and it will always be refused.
                 Err(error) if steps.refusal(&error).is_some() => {
@@ -278,7 +278,7 @@ async fn clear_own_leftovers(mirror: &mut Mirror, in_hand: &BTreeSet<u32>) -> Re
         let flag = FailoverFlag::Keep;
         let clearing = ShardLoss { shard, before: &seen, after: &lost, view: &view, flag };
         let steps = transactions.mark_lost(own_id, [clearing]);
-        match mirror.write(steps.ops()).await {
+        match mirror.commit(steps.ops()).await {
             Ok(_) | Err(Error::Operation { .. }) => {}
             Err(error) => return Err(error),
         }

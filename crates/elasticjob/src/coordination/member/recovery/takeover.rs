@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 use super::Recovery;
 use crate::{
     coordination::{
-        claim::ClaimCandidate,
+        claim::{ClaimCandidate, EntryChange},
         flaw::Flaw,
         latch::{self, HeldLatch},
         ledger::LedgerState,
@@ -15,6 +15,7 @@ use crate::{
             mirror::Mirror,
         },
         sharding::available_instances,
+        trigger::Trigger,
     },
     job::{Fire, RunId},
     registry::{Error, ExpectedVersion, Op},
@@ -133,13 +134,20 @@ impl Recovery {
                 return Ok(TakeoverResult::Nothing);
             };
             let mut steps = transactions.take_over(turn, &fire, &candidates);
-            let count = steps.fitting(mirror.context().registry.limits());
+            let registry = &mirror.context().registry;
+            let fitting_session = steps.fitting_session(registry.ephemeral_room());
+            if fitting_session == 0 {
+                // Other instances may have room, and ours has it once other shards have ended.
+                self.postpone_takeovers(mirror.now());
+                return Ok(TakeoverResult::Nothing);
+            }
+            let count = steps.fitting(registry.limits()).min(fitting_session);
             if count < candidates.len() {
                 // The others stay flagged: they are the next takeover.
                 candidates.truncate(count);
                 steps = transactions.take_over(turn, &fire, &candidates);
             }
-            match mirror.write(steps.ops()).await {
+            match mirror.commit(steps.ops()).await {
                 Ok(committed) => {
                     for candidate in &candidates {
                         self.set_aside.forget(candidate.shard);
@@ -202,9 +210,15 @@ impl Recovery {
                     self.set_aside.add(shard, mirror.now());
                     continue;
                 };
-                let lost = lost_fire(mirror, &candidate);
+                let lost_run = lost_run(&candidate).cloned();
+                let is_next = |fire: &Fire| Some(&fire.run) == lost_run.as_ref();
+                let lost = match &fire {
+                    Some(fire) if is_next(fire) => fire.clone(),
+                    _ => lost_fire(mirror, &candidate, lost_run.as_ref()).await?,
+                };
                 if *fire.get_or_insert_with(|| lost.clone()) == lost || candidates.is_empty() {
-                    candidates.push(candidate);
+                    let entry = lost_entry(mirror, &candidate, lost_run.as_ref()).await?;
+                    candidates.push(ClaimCandidate { entry, ..candidate });
                 }
             }
         }
@@ -265,14 +279,30 @@ impl Recovery {
     }
 }
 
-/// The fire that the dead instance ran. Of a Java instance it is known only that it ran something.
-fn lost_fire(mirror: &Mirror, candidate: &ClaimCandidate) -> Fire {
+/// The run that the dead instance ran. Otherwise the run in the page has ended, and a Java instance, now dead, ran the shard since.
+fn lost_run(candidate: &ClaimCandidate) -> Option<&RunId> {
+    let page = &candidate.page.page;
+    page.run.as_ref().filter(|_| page.state == LedgerState::Lost)
+}
+
+/// The fire that the dead instance ran. Of a Java instance it is known only that it ran something. The parameter of a trigger is stored with the
+/// trigger.
+async fn lost_fire(
+    mirror: &Mirror,
+    candidate: &ClaimCandidate,
+    run: Option<&RunId>,
+) -> Result<Fire, Error> {
     let page = &candidate.page.page;
     let name = mirror.job().name.clone();
     let context = mirror.context();
-    // Otherwise the run in the page has ended, and a Java instance, now dead, ran the shard since.
-    let run = page.run.as_ref().filter(|_| page.state == LedgerState::Lost);
-    match (run, page.due_at) {
+    if let Some(run) = run.filter(|run| !run.is_scheduled())
+        && let Some(node) = context.registry.get(&mirror.tree().accepted_trigger(run)).await?
+        && let Ok(trigger) = Trigger::read(&node.data)
+    {
+        let fire = Fire::triggered(name, trigger.at, run.clone());
+        return Ok(fire.by(trigger.by).given(trigger.parameter));
+    }
+    Ok(match (run, page.due_at) {
         (Some(run), Some(due_at)) if run.is_scheduled() => Fire::scheduled(name, due_at),
         (Some(run), _) => {
             let trigger = page.trigger.as_deref();
@@ -285,5 +315,17 @@ fn lost_fire(mirror: &Mirror, candidate: &ClaimCandidate) -> Fire {
             let run = RunId::triggered(context.randomness.bits());
             Fire::triggered(name, context.clock.now(), run)
         }
-    }
+    })
+}
+
+/// The entry of a lost shard in the trigger that its run comes from.
+async fn lost_entry(
+    mirror: &Mirror,
+    candidate: &ClaimCandidate,
+    run: Option<&RunId>,
+) -> Result<Option<EntryChange>, Error> {
+    let Some(run) = run.filter(|run| !run.is_scheduled()) else { return Ok(None) };
+    let path = mirror.tree().trigger_entry(run, candidate.shard);
+    let node = mirror.context().registry.get(&path).await?;
+    Ok(node.map(|node| EntryChange { path, before: Some(node.data) }))
 }
