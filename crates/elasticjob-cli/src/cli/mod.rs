@@ -18,6 +18,7 @@ mod run;
 mod secret_file;
 mod server;
 mod shard;
+mod trigger;
 
 use std::ffi::OsString;
 
@@ -111,6 +112,9 @@ enum Command {
     /// Shows and manages the shards of a job
     #[command(subcommand)]
     Shard(shard::Shard),
+    /// Shows and withdraws stored triggers of a job
+    #[command(subcommand)]
+    Trigger(trigger::Trigger),
     /// Shows and manages the servers that run jobs
     #[command(subcommand)]
     Server(server::Server),
@@ -154,6 +158,7 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Console(console) => console.run(&global),
         Command::Job(job) => job.run(&global),
         Command::Shard(shard) => shard.run(&global),
+        Command::Trigger(trigger) => trigger.run(&global),
         Command::Server(server) => server.run(&global),
         Command::History(history) => history.run(&global),
         Command::Doctor(doctor) => doctor.run(&global),

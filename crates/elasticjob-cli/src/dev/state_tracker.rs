@@ -88,7 +88,9 @@ impl StateTracker {
     fn owners(&self, job: &JobName, tracked: &mut TrackedJob, shards: &[Shard]) -> Option<String> {
         let owned = |shard: &Shard| shard.owner.clone().filter(|_| shard.is_owner_online);
         let owners: Vec<String> = shards.iter().map(owned).collect::<Option<_>>()?;
-        if owners.is_empty() || owners == tracked.owners {
+        // An owner that joined after the instances were read has caused another event.
+        let is_known = owners.iter().all(|owner| self.names.contains_key(owner));
+        if owners.is_empty() || owners == tracked.owners || !is_known {
             return None;
         }
         let each: Vec<String> = owners
@@ -205,6 +207,21 @@ mod tests {
 
     const ONE: &str = "127.0.0.1@-@11-a";
     const TWO: &str = "127.0.0.1@-@22-b";
+
+    #[tokio::test]
+    async fn owner_is_named_once_it_has_joined() {
+        let (job, mut details, mut shard) = idle_job().await;
+        let mut tracker = StateTracker::default();
+        (shard.owner, shard.is_owner_online) = (Some(ONE.to_owned()), true);
+
+        // The instances were read a moment before the shards.
+        assert!(tracker.update(&job, &details, &[shard.clone()]).is_empty());
+        details.instances = vec![instance(ONE, "worker-1")];
+        assert_eq!(
+            tracker.update(&job, &details, &[shard]),
+            ["worker-1 (pid 11) joined", "settle: 0 → worker-1"]
+        );
+    }
 
     #[tokio::test]
     async fn lost_instance_is_reported_once_then_the_failover() {

@@ -154,6 +154,53 @@ async fn running_shards_are_shown_and_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn stored_triggers_are_listed_shown_and_withdrawn() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle().parameter("hang")).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let triggers = format!("{R}/jobs/settle/triggers");
+    let trigger = |body: &Value| {
+        let sent = request("POST", &format!("{R}/jobs/settle/trigger")).json(body);
+        admin.send(sent).json()["runId"].as_str().unwrap().to_owned()
+    };
+    let running = trigger(&json!({}));
+    admin.wait_until(&triggers, |list| list["items"][0]["counts"]["running"] == 3);
+    let pending = trigger(&json!({ "shards": [2], "parameter": "password=hunter2" }));
+
+    let list = admin.data(&triggers);
+    let withdrawn = admin.post(&format!("{triggers}/{pending}/withdraw")).json();
+    let shown = admin.data(&format!("{triggers}/{pending}"));
+
+    assert_eq!((&list["total"], &list["items"][0]["runId"]), (&json!(2), &json!(pending)));
+    assert_eq!(
+        (&list["items"][0]["state"], &list["items"][0]["by"], &list["items"][0]["parameter"]),
+        (&json!("pending"), &json!("admin"), &json!("password=***"))
+    );
+    assert_eq!(list["items"][1]["state"], "running");
+    assert_eq!(withdrawn, json!({ "withdrawn": [2], "started": [], "delegated": [] }));
+    let shard = &shown["shards"][0];
+    assert_eq!(
+        (&shown["state"], &shard["state"], &shard["reason"]),
+        (&json!("ended"), &json!("skipped"), &json!("cancelled"))
+    );
+    let again = admin.post(&format!("{triggers}/{pending}/withdraw"));
+    assert_eq!(again.problem(), (409, "conflict".to_owned()));
+    let unknown = format!("{triggers}/46861c8b-90ef-4172-9305-d3e7862768d2");
+    assert_eq!(admin.get(&unknown).problem(), (404, "notFound".to_owned()));
+    for bad in ["config", "settle~1", "%2e%2e", "46861c8b"] {
+        assert_eq!(admin.get(&format!("{triggers}/{bad}")).problem().0, 422, "{bad}");
+    }
+    assert_eq!(admin.get(&format!("{triggers}?limit=0")).problem().0, 422);
+    assert_eq!(admin.data(&format!("{triggers}?limit=1"))["items"].as_array().unwrap().len(), 1);
+    let audit = admin.data("/api/v1/audit?action=job.withdraw");
+    assert_eq!((&audit["total"], &audit["items"][0]["target"]), (&json!(2), &json!("settle")));
+    let first = admin.data(&format!("{triggers}/{running}"));
+    assert_eq!(first["counts"]["running"], 3, "{first:#}");
+    admin.post(&format!("{R}/jobs/settle/cancel"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cancelling_an_ended_run_does_not_cancel_the_next() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle().parameter("hang")).await;

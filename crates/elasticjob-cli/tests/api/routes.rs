@@ -1,6 +1,6 @@
-//! Every route of the console, with a harmless request for each: from the OpenAPI document, and from the router of the legacy paths.
+//! Every route of the console, with a harmless request for each: from the OpenAPI document, and from the sources for routes that it does not describe.
 
-use std::io::Read;
+use std::{fs, io::Read, path::Path};
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,13 @@ use crate::{
 };
 
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
-/// The legacy paths have no document: this is the file that defines them.
-const LEGACY_ROUTER: &str = include_str!("../../../elasticjob-console/src/legacy/mod.rs");
+/// The console's sources: routes that the document does not describe are found there.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../elasticjob-console/src");
+/// Ways to add routes that [`undocumented`] would not find.
+const OTHER_WAYS: [&str; 4] =
+    [".route_service(", ".nest_service(", ".fallback_service(", ".nest(\"/api/v1/"];
+/// The middleware's table of GETs that change something.
+const LIFECYCLE: &str = include_str!("../../../elasticjob-console/src/http/lifecycle.rs");
 
 /// A route, with what the document says about its body.
 #[derive(Debug, Clone)]
@@ -101,23 +106,73 @@ pub(crate) fn documented(console: &Console) -> Vec<Route> {
     routes.collect()
 }
 
-/// Every route of the legacy router, read from its source.
-pub(crate) fn legacy() -> Vec<Route> {
+/// Every route that is added by its path, read from the sources.
+pub(crate) fn undocumented() -> Vec<Route> {
     let mut routes = Vec::new();
-    for definition in LEGACY_ROUTER.split(".route(").skip(1) {
-        let path = definition.split('"').nth(1).unwrap();
-        for method in METHODS {
-            if definition.contains(&format!("{method}(boxed(")) {
-                routes.push(Route {
-                    method: method.to_uppercase(),
-                    path: path.to_owned(),
-                    needs_body: false,
-                });
+    for (file, text) in sources(Path::new(SOURCES)) {
+        for way in OTHER_WAYS {
+            assert!(!text.contains(way), "{file}: no test would see a route added by {way}");
+        }
+        for definition in text.split(".route(").skip(1) {
+            let path = definition.split('"').nth(1).unwrap();
+            assert!(path.starts_with('/'), "{file}: the path is not written here: {definition}");
+            let methods = definition.split_once(&format!("\"{path}\",")).unwrap().1;
+            for method in calls(methods) {
+                let is_known = METHODS.contains(&&*method);
+                assert!(is_known, "{file}: {path} is added by {method:?}, which no test would see");
+                let (method, path) = (method.to_uppercase(), path.to_owned());
+                routes.push(Route { method, path, needs_body: false });
             }
         }
     }
-    assert!(routes.len() >= 40, "the router is written in another way: {routes:?}");
+    assert!(routes.len() >= 50, "routes are written in another way: {routes:?}");
     routes
+}
+
+/// Names and texts of all source files, without their tests.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_owned();
+            found.push((path.display().to_string(), text));
+        }
+    }
+    found
+}
+
+/// The functions that an argument calls, without those in their arguments: `post` and `get` of `post(f(x)).get(g))`.
+fn calls(argument: &str) -> Vec<String> {
+    let (mut depth, mut word, mut calls) = (0, String::new(), Vec::new());
+    for letter in argument.chars() {
+        match letter {
+            '(' => {
+                if depth == 0 {
+                    calls.push(std::mem::take(&mut word));
+                }
+                depth += 1;
+            }
+            ')' if depth == 0 => break,
+            ')' => depth -= 1,
+            letter if letter.is_alphanumeric() || letter == '_' => word.push(letter),
+            _ => word.clear(),
+        }
+    }
+    calls
+}
+
+/// Names of the GETs that change something.
+pub(crate) fn changing_gets() -> Vec<String> {
+    let table = LIFECYCLE.split_once("const CHANGING_GETS").unwrap().1;
+    let table = table.split_once(';').unwrap().1.split_once(';').unwrap().0;
+    let gets: Vec<_> =
+        table.split('"').skip(1).step_by(2).map(|path| format!("GET {path}")).collect();
+    assert!(gets.len() >= 2, "the table is written in another way: {gets:?}");
+    gets
 }
 
 /// The names of routes and the names in a table are the same.
@@ -192,4 +247,13 @@ fn send_for_head(console: &Console, sent: &Request) -> Response {
             return Response::parse(&text);
         }
     }
+}
+
+#[test]
+fn routes_are_read_from_sources_whatever_their_layout() {
+    let called = |argument: &str| calls(argument);
+    assert_eq!(called(" get(boxed(jobs::list)))\n.merge(x)"), ["get"]);
+    assert_eq!(called("\n  post(boxed(a)).get(boxed(b)),\n)\n"), ["post", "get"]);
+    assert_eq!(called(" get(|| async { f(1) }).on(filter, g))"), ["get", "on"]);
+    assert_eq!(changing_gets().len(), 2);
 }

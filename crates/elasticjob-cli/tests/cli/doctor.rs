@@ -1,6 +1,6 @@
 //! `elasticjob doctor`
 
-use elasticjob::registry::{self, ensure_path};
+use elasticjob::registry::{self, Create, Op, ensure_path};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, settle};
@@ -31,12 +31,13 @@ async fn healthy_registry_has_no_problems() {
         output.stdout
     );
     for part in [
-        "server  ok ",
+        "server   ok ",
         " ZooKeeper 3.9.0",
         ", standalone\n",
-        "access  ok ",
+        "access   ok ",
         "are for world:anyone\n",
-        "clock   ok ",
+        "clock    ok ",
+        "session  ok ",
     ] {
         assert!(output.stdout.contains(part), "{part:?}: {}", output.stdout);
     }
@@ -83,6 +84,31 @@ async fn broken_jobs_and_stale_nodes_are_found() {
     }
     let cured = scene.run(&["doctor"]);
     assert_eq!((cured.code, &*cured.stderr), (Some(0), "no problems found\n"), "{}", cured.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_too_large_for_zookeeper_to_restart_is_found() {
+    let scene = Scene::with("").await;
+    scene.put("settle/config", &settle().to_yaml()).await;
+    let java = scene.connect().await;
+    let instances = java.namespace().path().join("settle/instances").unwrap();
+    ensure_path(&*java, &instances).await.unwrap();
+    let session = java.session().id();
+    // Longer names instead of more nodes: it is the bytes that count.
+    let names = (0..1_100).map(|number| format!("10.0.0.9@-@{number:01000}"));
+    let ops = names
+        .map(|name| Op::Create(Create::ephemeral(&instances.join(name).unwrap(), "", session)));
+    for batch in ops.collect::<Vec<_>>().chunks(500) {
+        java.multi(batch.to_vec()).await.unwrap();
+    }
+
+    let findings = run_doctor(&scene);
+
+    let [large] = &problems(&findings, "session")[..] else { panic!("{findings:#}") };
+    assert!(large["about"].as_str().unwrap().starts_with("10.0.0.9@-@"), "{large:#}");
+    let message = large["message"].as_str().unwrap();
+    assert!(message.contains(&format!("session {session} has 1100 ephemeral nodes")), "{message}");
+    assert!(large["hint"].as_str().unwrap().contains("closeSessionTxn"), "{large:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

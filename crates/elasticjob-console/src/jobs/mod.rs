@@ -1,7 +1,7 @@
 //! Jobs, shards, servers and instances, at `/api/v1/r/{registry}`.
 //!
 //! * [`routes`], [`overview`], [`search`] — lists, read from the mirror; [`shards`], [`servers`], [`instances`].
-//! * [`config`] (its body: [`config_body`]), [`trigger`], [`bulk`] — changes; [`actions`] — changes that several routes share, each audited.
+//! * [`config`] (its body: [`config_body`]), [`trigger`] (what is stored of it: [`triggers`]), [`bulk`] — changes; [`actions`] — changes that several routes share, each audited.
 //! * [`tools`] — evaluate cron expressions and shard assignments without a registry.
 
 pub(crate) mod actions;
@@ -16,6 +16,7 @@ pub(crate) mod servers;
 pub(crate) mod shards;
 pub(crate) mod tools;
 pub(crate) mod trigger;
+pub(crate) mod triggers;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -28,6 +29,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(overview::router())
         .merge(config::router())
         .merge(trigger::router())
+        .merge(triggers::router())
         .merge(shards::router())
         .merge(servers::router())
         .merge(instances::router())

@@ -108,11 +108,8 @@ pub(crate) fn all_servers(seen: &Snapshot) -> Vec<ServerSummary> {
     let owned = |set: BTreeSet<&str>| set.into_iter().map(ToOwned::to_owned).collect();
     servers
         .into_iter()
-        .map(|(address, (instances, jobs, disabled))| ServerSummary {
-            address: address.to_owned(),
-            instances: owned(instances),
-            jobs: owned(jobs),
-            disabled,
+        .map(|(address, (instances, jobs, disabled))| {
+            ServerSummary::new(address.to_owned(), owned(instances), owned(jobs), disabled)
         })
         .collect()
 }

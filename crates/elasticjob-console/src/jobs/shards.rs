@@ -48,6 +48,7 @@ async fn shards(
     let PageRequest { page, page_size } = query.requested_page()?;
     let skip = query.requested_page()?.skip();
     let found = access.admin().await?.shards_page(&job, skip, page_size).await?;
+    access.registry.mirror.follow_ledger(&job, access.app.clock.monotonic());
     Ok(Json(ShardsPage { total: found.total, page, page_size, items: found.shards }))
 }
 

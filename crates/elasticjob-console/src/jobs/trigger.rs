@@ -2,7 +2,7 @@
 //!
 //! A trigger with an `Idempotency-Key` is executed once: repeating the request, for example after a lost response, returns the same response and
 //! waits if the first is still in progress. Keys are remembered for a day and forgotten when the console restarts; but the run id is derived from
-//! the key, so a repeated request asks for the same run even then, and instances run it once.
+//! the key, so a repeated request asks for the same run even then, and the registry stores that run once.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,8 +14,8 @@ use crate::http::handler::routes;
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
     admin::TriggerRequest,
-    admin::{Admin, AdminError, CancellationResult, TriggerResponse},
-    job::{JobName, RunId, ShardSelection},
+    admin::{CancellationResult, TriggerResponse},
+    job::{RunId, ShardSelection},
     runtime::Monotonic,
 };
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
@@ -124,7 +124,7 @@ struct CancelBody {
     run: Option<String>,
 }
 
-/// Cancels running shards; with `run` only those of that run, a conflict if it is not running. Java instances cannot be cancelled and are listed.
+/// Cancels running shards; with `run` only those of that run, also before they have started; a conflict if there are none. Java instances cannot be cancelled and are listed.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelBody>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = CancellationResult), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
@@ -137,32 +137,13 @@ async fn cancel(
     let cancelled = access
         .change("job.cancel", ChangeTarget::Job(&job), request, async |admin| match &body.run {
             Some(run) => {
-                let running = shards_running(admin, &job, run, &selected).await?;
-                admin.cancel(&job, &running).await
+                let run: RunId = run.parse()?;
+                admin.cancel_run(&job, &run, &selected).await
             }
             None => admin.cancel(&job, &selected).await,
         })
         .await?;
     Ok(Json(cancelled))
-}
-
-/// The selected shards that currently run as part of this run; a conflict if there are none.
-async fn shards_running(
-    admin: &Admin,
-    job: &JobName,
-    run: &str,
-    selected: &ShardSelection,
-) -> Result<ShardSelection, AdminError> {
-    let shards = admin.shards(job).await?.into_iter();
-    let shards = shards.filter(|shard| selected.contains(shard.item));
-    let running = shards.filter(|shard| {
-        let last = shard.last_run.as_ref().and_then(|last| last.run_id.as_deref());
-        shard.running.is_some() && last == Some(run)
-    });
-    ShardSelection::only(running.map(|shard| shard.item)).map_err(|_| AdminError::Conflict {
-        problem: format!("run {run} of job {job} is not running"),
-        hint: "it may have ended: check what is running, then decide again".to_owned(),
-    })
 }
 
 /// Refuses `null`, which could be meant as no shard or as all of them.
@@ -243,7 +224,7 @@ impl IdempotencyKeys {
     fn count_response(&self, key: KeyHash, response: &TriggerResponse) {
         let names = response.instances.iter().chain(&response.already_pending);
         let names = names.map(|name| size_of::<String>() + name.capacity());
-        let bytes = ENTRY_BYTES + names.sum::<usize>();
+        let bytes = ENTRY_BYTES + names.sum::<usize>() + size_of_val(&*response.delegated);
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(keyed) = table.triggers.get_mut(&key) else { return };
         let before = std::mem::replace(&mut keyed.bytes, bytes);
@@ -305,6 +286,7 @@ mod tests {
             run: RunId::triggered(7),
             instances: instances.collect(),
             already_pending: Vec::new(),
+            delegated: Vec::new(),
         };
         keys.count_response(key, &response);
         cell.set(response).unwrap();

@@ -4,17 +4,18 @@ use std::{env, time::Duration};
 
 use elasticjob::{
     admin::TriggerRequest,
-    job::{JobName, ShardSelection},
+    job::{JobName, RunId, ShardSelection},
 };
 use serde_json::json;
 
-use super::wait::{AwaitedShard, RunWaiter};
+use super::wait;
 use crate::{
     cli::{
         Global,
         connection::{Connection, join_names, to_json},
         cron::parse_instant,
         run::parse_duration,
+        trigger::shards_table,
     },
     error::Error,
     output::{self, Format, Table},
@@ -34,7 +35,10 @@ pub(crate) struct Trigger {
     /// Logical time of the run, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
-    /// Wait until the run has ended; the exit code is 20 if a shard failed
+    /// Skip shards that have not started after this time [default: 24h]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    expires: Option<Duration>,
+    /// Wait until the run has ended and print what becomes of each shard; the exit code is 20 if one did not succeed
     #[arg(long)]
     wait: bool,
     /// Maximum time to wait
@@ -50,6 +54,9 @@ pub(crate) struct Cancel {
     /// Only these shards, for example 0,2
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     shards: Vec<u32>,
+    /// Only this run, also those of its shards that have not started; if omitted, whichever runs
+    #[arg(long, value_name = "RUN")]
+    run: Option<RunId>,
 }
 
 impl Trigger {
@@ -61,30 +68,23 @@ impl Trigger {
             shards: ShardSelection::all_if_empty(self.shards.iter().copied().collect()),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
             by: Some(user()),
+            expires_in: self.expires,
         };
-        let shards = request.shards.clone();
         Connection::with(global, None, async |connection| {
-            // Watch before the trigger, so that no change is missed.
-            let waiter = if self.wait {
-                Some(RunWaiter::start(connection, job, &shards).await?)
-            } else {
-                None
-            };
             let triggered =
                 connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
             for id in &triggered.already_pending {
                 output::print_message(&format!(
-                    "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
-                    triggered.run
+                    "note: {id} is a Java instance with a trigger that it has not handled yet: it runs because of that one"
                 ));
             }
-            let Some(waiter) = waiter else {
+            if !self.wait {
                 let mut table = Table::new(["INSTANCE", "RUN"]);
                 for id in &triggered.instances {
                     table.row([id.clone(), triggered.run.to_string()]);
                 }
                 return output::print(global.output, &table, &to_json(&triggered)?);
-            };
+            }
             if global.output == Format::Table {
                 output::print_message(&format!(
                     "triggered {} to run {}",
@@ -92,15 +92,13 @@ impl Trigger {
                     triggered.run
                 ));
             }
-            let ended = waiter.wait(connection, &triggered, self.timeout).await?;
-            let mut table = Table::new(["SHARD", "STATE", "ATTEMPT", "INSTANCE"]);
-            for shard in &ended {
-                table.row(shard.cells());
-            }
+            let waited =
+                wait::wait(connection, job, &triggered, self.timeout, global.output).await?;
             let mut value = to_json(&triggered)?;
-            value["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
-            output::print(global.output, &table, &value)?;
-            AwaitedShard::check_all(job, &ended, self.timeout)
+            value["state"] = to_json(&waited.summary.state)?;
+            value["shards"] = to_json(&waited.shards)?;
+            output::print(global.output, &shards_table(&waited), &value)?;
+            wait::check(job, &waited, self.timeout)
         })
     }
 }
@@ -120,8 +118,11 @@ impl Cancel {
         let job = &self.job;
         let shards = ShardSelection::all_if_empty(self.shards.iter().copied().collect());
         Connection::with(global, None, async |connection| {
-            let cancelled =
-                connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;
+            let cancelled = match &self.run {
+                Some(run) => connection.admin.cancel_run(job, run, &shards).await,
+                None => connection.admin.cancel(job, &shards).await,
+            };
+            let cancelled = connection.or_suggest(job, cancelled).await?;
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
             for (id, shards) in &cancelled.requested {
@@ -130,6 +131,7 @@ impl Cancel {
             for (shard, id) in &cancelled.not_cancellable {
                 rows.push((*shard, "cannot be cancelled", id.as_str()));
             }
+            rows.extend(cancelled.withdrawn.iter().map(|shard| (*shard, "will not start", "-")));
             rows.extend(cancelled.idle.iter().map(|shard| (*shard, "not running", "-")));
             rows.sort_unstable();
             for (shard, answer, id) in rows {

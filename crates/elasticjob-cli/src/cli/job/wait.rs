@@ -1,289 +1,228 @@
-//! Waits for a run to end.
+//! Waits for a triggered run to end.
 //!
-//! Rust instances write the state of a shard's run to its ledger page. The ledger is watched from before the trigger, and its pages are read whenever
-//! one of them changes. Java has no ledger, so its shards are not waited for.
+//! The stored trigger tells how each shard ended, whichever run follows. Shards of Java instances are not part of it, so they are not waited for.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use elasticjob::{
-    admin::{Language, LastRun, LedgerChanges, LedgerState, Shard, TriggerResponse},
-    job::{Failover, JobName, ShardSelection},
+    admin::{
+        AdminError, SkipReason, TriggerDetails, TriggerResponse, TriggerShard, TriggerShardState,
+    },
+    job::JobName,
+    problem::Problem,
     runtime::{Clock, SystemClock},
 };
-use serde_json::{Value, json};
 
 use crate::{
-    cli::connection::{Connection, or_dash, status_text, to_json},
+    cli::{
+        connection::{Connection, join_names},
+        trigger::state_text,
+    },
     error::{Code, Error},
-    output,
+    output::{self, Format},
 };
-use elasticjob::problem::Problem;
 
-pub(super) struct RunWaiter<'s> {
-    job: &'s JobName,
-    shards: &'s ShardSelection,
-    /// Whether the job has failover, so that a lost shard runs again.
-    has_failover: bool,
-    ledger: LedgerChanges,
-}
-
-/// A shard that was waited for.
-pub(super) struct AwaitedShard {
-    item: u32,
-    end: ShardState,
-}
-
-/// State of an awaited shard, from its ledger page.
-enum ShardState {
-    Pending,
-    Started(LastRun),
-    Ended(LastRun),
-    /// It was started, but its page now describes another run.
-    Overwritten,
-}
-
-impl<'s> RunWaiter<'s> {
-    /// Starts watching the ledger.
-    pub(super) async fn start(
-        connection: &Connection,
-        job: &'s JobName,
-        shards: &'s ShardSelection,
-    ) -> Result<Self, Error> {
-        let details = connection.or_suggest(job, connection.admin.job(job).await).await?;
-        let has_failover =
-            details.configuration.job.is_some_and(|job| matches!(job.failover, Failover::TakeOver));
-        let ledger = connection.admin.ledger_changes(job).await?;
-        Ok(Self { job, shards, has_failover, ledger })
+/// Waits until every shard of a trigger has an outcome or a reason, or the timeout, and prints what becomes of each shard meanwhile.
+pub(super) async fn wait(
+    connection: &Connection,
+    job: &JobName,
+    triggered: &TriggerResponse,
+    timeout: Duration,
+    format: Format,
+) -> Result<TriggerDetails, Error> {
+    let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
+    if !triggered.delegated.is_empty() {
+        let shards: Vec<String> = triggered.delegated.iter().map(ToString::to_string).collect();
+        output::print_message(&format!(
+            "note: shards of Java instances are not waited for, how they end is unknown: {}",
+            join_names(&shards)
+        ));
     }
-
-    /// Waits until every shard has ended, or the timeout.
-    pub(super) async fn wait(
-        mut self,
-        connection: &Connection,
-        triggered: &TriggerResponse,
-        timeout: Duration,
-    ) -> Result<Vec<AwaitedShard>, Error> {
-        let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
-        let run = triggered.run.to_string();
-        let shards = connection.admin.shards(self.job).await?;
-        let mut awaited = self.waitable_shards(&shards, triggered)?;
-        update(&mut awaited, &shards, &run, self.has_failover);
-        while awaited
-            .values()
-            .any(|end| matches!(end, ShardState::Pending | ShardState::Started(_)))
-        {
-            tokio::select! {
-                () = &mut deadline => break,
-                change = self.ledger.next() => change?,
-            }
-            update(
-                &mut awaited,
-                &connection.admin.shards(self.job).await?,
-                &run,
-                self.has_failover,
-            );
+    let mut watch = match connection.admin.watch_trigger(job, &triggered.run).await {
+        Err(AdminError::NotFound { .. }) if !triggered.delegated.is_empty() => {
+            return Err(nothing_to_wait_for(job));
         }
-        Ok(awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect())
+        watch => watch?,
+    };
+    let mut progress = Progress::default();
+    let mut details = watch.details();
+    loop {
+        if format == Format::Table {
+            progress.report(&details).iter().for_each(|line| output::print_message(line));
+        }
+        if details.has_ended() {
+            return Ok(details);
+        }
+        tokio::select! {
+            () = &mut deadline => return Ok(details),
+            changed = watch.changed() => details = changed?,
+        }
     }
+}
 
-    /// The shards that can be waited for; prints a note for each of the others.
-    fn waitable_shards(
-        &self,
-        shards: &[Shard],
-        triggered: &TriggerResponse,
-    ) -> Result<BTreeMap<u32, ShardState>, Error> {
-        let mut waitable = BTreeMap::new();
-        for shard in shards {
-            let item = shard.item;
-            if !self.shards.contains(item) {
-                continue;
-            }
-            let owner = shard.owner.as_deref().unwrap_or_default();
-            let reason = if shard.is_disabled {
-                "it is disabled".to_owned()
-            } else if shard.language == Some(Language::Java) {
-                format!("{owner} is a Java instance, which has no ledger")
-            } else if triggered.already_pending.iter().any(|id| id == owner) {
-                format!("{owner} runs it under an earlier trigger")
-            } else {
-                waitable.insert(item, ShardState::Pending);
-                continue;
+fn nothing_to_wait_for(job: &JobName) -> Error {
+    Error::new(
+        Code::Refused,
+        format!("job {job} was triggered, but it has no shard that can be waited for"),
+    )
+    .with_hint("trigger it without --wait")
+}
+
+/// The shards that were reported.
+#[derive(Default)]
+struct Progress(BTreeMap<u32, (TriggerShardState, Option<u32>)>);
+
+impl Progress {
+    /// A line for every shard that is in another state than before.
+    fn report(&mut self, details: &TriggerDetails) -> Vec<String> {
+        let mut lines = Vec::new();
+        for shard in &details.shards {
+            let state = (shard.state, shard.attempt);
+            let is_told = match self.0.insert(shard.item, state) {
+                Some(before) => before == state,
+                None => {
+                    matches!(shard.state, TriggerShardState::Pending | TriggerShardState::Delegated)
+                }
             };
-            output::print_message(&format!("note: shard {item} is not waited for: {reason}"));
-        }
-        if waitable.is_empty() {
-            return Err(Error::new(
-                Code::Refused,
-                format!(
-                    "job {} was triggered, but it has no shard that can be waited for",
-                    self.job
-                ),
-            )
-            .with_hint("trigger it without --wait"));
-        }
-        Ok(waitable)
-    }
-}
-
-/// Updates the states from the ledger pages.
-fn update(
-    awaited: &mut BTreeMap<u32, ShardState>,
-    shards: &[Shard],
-    run: &str,
-    has_failover: bool,
-) {
-    for (item, end) in awaited {
-        let page = shards.iter().find(|shard| shard.item == *item);
-        let page = page.and_then(|shard| shard.last_run.as_ref());
-        let ours = page.filter(|page| page.run_id.as_deref() == Some(run));
-        match (&end, ours) {
-            (ShardState::Pending | ShardState::Started(_), Some(page)) => {
-                let is_over = match page.state {
-                    LedgerState::Done | LedgerState::Failed => true,
-                    LedgerState::Lost => !has_failover,
-                    LedgerState::Fresh | LedgerState::Running => false,
-                };
-                *end = if is_over {
-                    ShardState::Ended(page.clone())
-                } else {
-                    ShardState::Started(page.clone())
-                };
+            if !is_told {
+                lines.push(line(shard));
             }
-            (ShardState::Started(_), None) => *end = ShardState::Overwritten,
-            _ => {}
         }
+        lines
     }
 }
 
-impl AwaitedShard {
-    fn page(&self) -> Option<&LastRun> {
-        match &self.end {
-            ShardState::Started(page) | ShardState::Ended(page) => Some(page),
-            ShardState::Pending | ShardState::Overwritten => None,
-        }
+fn line(shard: &TriggerShard) -> String {
+    let mut line = format!("shard {}: {}", shard.item, state_text(shard));
+    if shard.state == TriggerShardState::Running
+        && let Some(instance) = &shard.instance
+    {
+        line = format!("{line} on {instance}");
     }
-
-    fn state(&self) -> String {
-        match &self.end {
-            ShardState::Started(page) | ShardState::Ended(page) => status_text(&page.state),
-            ShardState::Pending => "PENDING".to_owned(),
-            ShardState::Overwritten => "UNKNOWN".to_owned(),
-        }
+    match shard.attempt {
+        Some(attempt) if attempt > 1 => format!("{line}, attempt {attempt}"),
+        _ => line,
     }
+}
 
-    /// The cells of a table row.
-    pub(super) fn cells(&self) -> [String; 4] {
-        let page = self.page();
-        [
-            self.item.to_string(),
-            self.state(),
-            page.map_or("-".to_owned(), |page| page.attempt.to_string()),
-            or_dash(page.and_then(|page| page.instance.as_deref())),
-        ]
+/// An error for every shard that did not succeed. Disabled shards do not count, as in every run, unless there is no other one.
+pub(super) fn check(job: &JobName, ended: &TriggerDetails, timeout: Duration) -> Result<(), Error> {
+    let (mut problems, mut ran) = (Vec::new(), 0);
+    for shard in &ended.shards {
+        let name = format!("shard {} of job {job}", shard.item);
+        let problem = match (shard.state, shard.reason) {
+            (TriggerShardState::Delegated, _)
+            | (TriggerShardState::Skipped, Some(SkipReason::Disabled)) => continue,
+            (TriggerShardState::Succeeded, _) => {
+                ran += 1;
+                continue;
+            }
+            (TriggerShardState::Pending | TriggerShardState::Running, _) => {
+                Problem::new(format!("{name} has not ended within {timeout:?}"))
+                    .with_hint(format!("elasticjob job explain {job} --shard {}", shard.item))
+            }
+            (TriggerShardState::Failed, _) => {
+                Problem::new(format!("{name} failed")).with_hint("see the logs of its handler")
+            }
+            (TriggerShardState::Lost, _) => {
+                Problem::new(format!("{name} is lost: its instance is gone"))
+                    .with_hint("with failover another instance takes it over")
+            }
+            (TriggerShardState::TimedOut, _) => {
+                Problem::new(format!("{name} exceeded its timeout"))
+            }
+            (TriggerShardState::Cancelled, _) => Problem::new(format!("{name} was cancelled")),
+            (TriggerShardState::Fenced, _) => {
+                Problem::new(format!("{name} ended after its lease was lost, which does not count"))
+            }
+            (TriggerShardState::Skipped, _) => {
+                Problem::new(format!("{name} did not run: {}", state_text(shard)))
+            }
+            (TriggerShardState::Unreadable, _) => {
+                Problem::new(format!("the outcome of {name} is unknown: its entry is unreadable"))
+            }
+        };
+        problems.push(problem);
     }
-
-    pub(super) fn to_json(&self) -> Value {
-        let mut value =
-            self.page().and_then(|page| to_json(page).ok()).unwrap_or_else(|| json!({}));
-        value["item"] = self.item.into();
-        value["state"] = self.state().into();
-        value
+    if let Some(problem) = &ended.summary.problem {
+        problems.push(Problem::new(format!("the trigger of job {job} is unreadable: {problem}")));
     }
-
-    /// An error for every shard that did not succeed.
-    pub(super) fn check_all(job: &JobName, ended: &[Self], timeout: Duration) -> Result<(), Error> {
-        let mut problems = Vec::new();
-        for Self { item, end } in ended {
-            let shard = format!("shard {item} of job {job}");
-            problems.push(match end {
-                ShardState::Ended(page) if page.state == LedgerState::Done => continue,
-                ShardState::Ended(page) if page.state == LedgerState::Lost => {
-                    Problem::new(format!("{shard} is lost: its instance is gone"))
-                        .with_hint("with failover another instance takes it over")
-                }
-                ShardState::Ended(_) => {
-                    Problem::new(format!("{shard} failed")).with_hint("see the logs of its handler")
-                }
-                ShardState::Overwritten => Problem::new(format!(
-                    "the outcome of {shard} is unknown: the next run has already started"
-                )),
-                ShardState::Pending | ShardState::Started(_) => {
-                    Problem::new(format!("{shard} has not ended within {timeout:?}"))
-                        .with_hint(format!("elasticjob job explain {job} --shard {item}"))
-                }
-            });
-        }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error { code: Code::RunFailed, problems })
+    match (problems.is_empty(), ran) {
+        (true, 0) => Err(nothing_to_wait_for(job)),
+        (true, _) => Ok(()),
+        (false, _) => Err(Error { code: Code::RunFailed, problems }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use elasticjob::admin::ShardStatus;
+    use elasticjob::admin::{TriggerState, TriggerSummary};
 
     use super::*;
 
-    /// A shard whose ledger page describes this run.
-    fn shard(run: &str, state: LedgerState) -> Shard {
-        Shard {
-            item: 0,
-            status: ShardStatus::Pending,
-            owner: None,
-            server: None,
-            is_owner_online: true,
-            language: None,
-            parameter: None,
-            running: None,
-            is_taken_over: false,
-            taken_over_by: None,
-            awaits_failover: false,
-            has_misfire_mark: false,
-            is_disabled: false,
-            last_run: Some(LastRun {
-                run_id: Some(run.to_owned()),
-                due_at: None,
-                attempt: 1,
-                instance: None,
-                state,
-                since: None,
-            }),
-            problem: None,
-        }
+    fn shard(item: u32, state: TriggerShardState, reason: Option<SkipReason>) -> TriggerShard {
+        TriggerShard { item, state, instance: None, attempt: Some(1), reason, since: None }
     }
 
-    /// The final state of a shard after these pages, and whether it succeeded.
-    fn after(pages: &[(&str, LedgerState)], has_failover: bool) -> (String, bool) {
-        let mut awaited = BTreeMap::from([(0, ShardState::Pending)]);
-        for (run, state) in pages {
-            update(&mut awaited, &[shard(run, *state)], "ours", has_failover);
-        }
-        let ended: Vec<AwaitedShard> =
-            awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect();
-        let job = "settle".parse().unwrap();
-        (ended[0].state(), AwaitedShard::check_all(&job, &ended, Duration::from_secs(1)).is_ok())
+    fn trigger(shards: Vec<TriggerShard>) -> TriggerDetails {
+        let summary = TriggerSummary {
+            run: "46861c8b-90ef-4172-9305-d3e7862768d2".to_owned(),
+            state: TriggerState::Ended,
+            by: None,
+            requested_at: None,
+            expires_at: None,
+            ended_at: None,
+            at: None,
+            is_whole: true,
+            parameter: None,
+            parameter_bytes: 0,
+            shard_count: shards.len(),
+            counts: None,
+            problem: None,
+        };
+        TriggerDetails { summary, shards }
+    }
+
+    fn code(states: &[(TriggerShardState, Option<SkipReason>)]) -> Option<Code> {
+        let shards = (0..).zip(states).map(|(item, (state, reason))| shard(item, *state, *reason));
+        let ended = trigger(shards.collect());
+        let checked = check(&"settle".parse().unwrap(), &ended, Duration::from_secs(1));
+        checked.err().map(|error| error.code)
     }
 
     #[test]
-    fn shard_has_ended_when_its_page_of_this_run_says_so() {
-        use LedgerState::{Done, Failed, Lost, Running};
-        for (pages, has_failover, state, succeeded) in [
-            (&[("before", Done)][..], false, "PENDING", false),
-            (&[("before", Running), ("ours", Running)], false, "RUNNING", false),
-            (&[("ours", Running), ("ours", Done)], false, "DONE", true),
-            (&[("ours", Done), ("next", Failed)], false, "DONE", true),
-            (&[("ours", Failed), ("next", Done)], false, "FAILED", false),
-            (&[("ours", Running), ("next", Running)], false, "UNKNOWN", false),
-            (&[("ours", Lost), ("ours", Done)], false, "LOST", false),
-            (&[("ours", Lost), ("ours", Done)], true, "DONE", true),
-        ] {
+    fn exit_code_tells_whether_every_shard_succeeded() {
+        use TriggerShardState::{
+            Cancelled, Delegated, Failed, Fenced, Lost, Pending, Running, Skipped, Succeeded,
+            TimedOut, Unreadable,
+        };
+        let disabled = (Skipped, Some(SkipReason::Disabled));
+
+        assert_eq!(code(&[(Succeeded, None), (Succeeded, None)]), None);
+        assert_eq!(code(&[(Succeeded, None), (Delegated, None), disabled]), None);
+        assert_eq!(code(&[disabled, (Delegated, None)]), Some(Code::Refused));
+        for state in [Failed, TimedOut, Cancelled, Fenced, Lost, Pending, Running, Unreadable] {
+            assert_eq!(code(&[(Succeeded, None), (state, None)]), Some(Code::RunFailed));
+        }
+        for reason in [SkipReason::Expired, SkipReason::Cancelled, SkipReason::MovedToJava] {
             assert_eq!(
-                after(pages, has_failover),
-                (state.to_owned(), succeeded),
-                "{pages:?} {has_failover}"
+                code(&[(Succeeded, None), (Skipped, Some(reason))]),
+                Some(Code::RunFailed),
+                "{reason:?}"
             );
         }
+    }
+
+    #[test]
+    fn progress_tells_every_change_once() {
+        let mut progress = Progress::default();
+        let at = |state| {
+            trigger(vec![shard(0, state, None), shard(1, TriggerShardState::Pending, None)])
+        };
+
+        assert!(progress.report(&at(TriggerShardState::Pending)).is_empty());
+        assert_eq!(progress.report(&at(TriggerShardState::Running)), ["shard 0: running"]);
+        assert!(progress.report(&at(TriggerShardState::Running)).is_empty());
+        assert_eq!(progress.report(&at(TriggerShardState::Succeeded)), ["shard 0: done"]);
     }
 }
