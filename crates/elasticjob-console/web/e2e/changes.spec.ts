@@ -40,10 +40,13 @@ test("a shard or the whole current run is cancelled", async ({ page }) => {
   await openPage(page, "jobs/settle");
   const runs = { timeout: 30_000 };
   await page.getByRole("button", { name: "Cancel shard 1" }).click(runs);
+  const confirm = page.getByRole("dialog").getByRole("button", { name: "Cancel the run" });
+  await confirm.click();
   await expectNotification(page, /settle: cancellation requested for 1 shard/);
 
   await expect(page.locator('[data-shard-row="0"]')).toContainText("running", runs);
   await chooseFromMenu(page, "Cancel current run");
+  await confirm.click();
   await expectNotification(page, /settle: cancellation requested for \d shards?/);
 
   await openPage(page, "runs?job=settle&state=cancelled");

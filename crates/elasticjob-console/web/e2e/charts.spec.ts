@@ -167,6 +167,56 @@ test("recent runs of a job are listed and updated by events", async ({ root }) =
   await expect(root).toHaveURL(/\/runs\?job=greet/);
 });
 
+test("the legend counts runs that failed within a millisecond", async ({ root }) => {
+  const run = { state: "failed", startedAt: "2026-03-29T12:00:00Z", durationMs: 0, latenessMs: 0 };
+  const lastRuns = [1, 2, 3].map((number) => ({ ...run, runId: `flaky/${number}` }));
+  await root.route("**/api/v1/r/dev/jobs/flaky/figures*", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), lastRuns } });
+  });
+
+  await root.goto(`${baseUrl()}/r/dev/jobs/flaky`);
+
+  const chart = "Duration of recent runs";
+  await expect(root.getByRole("figure", { name: chart })).toBeVisible();
+  expect(await legendCount(root, chart, "failed")).toBe(3);
+  await root.getByRole("button", { name: `${chart}: table` }).click();
+  const table = root.getByRole("region", { name: `${chart}: table` });
+  await expect(table.getByRole("link")).toHaveCount(3);
+});
+
+test("the newest run is in sight when recorded runs arrive late", async ({ root }) => {
+  await root.setViewportSize({ width: 390, height: 844 });
+  // Forty recorded runs that arrive after the page has observed the newest one.
+  await root.route("**/api/v1/r/dev/jobs/greet/matrix*", async (route) => {
+    const response = await route.fetch();
+    const { runs } = (await response.json()) as { runs: object[] };
+    const earlier = Array.from({ length: 40 - runs.length }, (_, number) => ({
+      run: { runId: `greet/${number}`, dueAt: new Date(number).toISOString() },
+      items: [],
+    }));
+    await expect(root.locator("[data-shard-row='0']")).toBeVisible();
+    await route.fulfill({ response, json: { runs: [...runs, ...earlier] } });
+  });
+
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
+
+  const cells = root.locator("[data-row='0']");
+  await expect(cells).toHaveCount(40);
+  // At once: the next run would bring itself into sight.
+  await expect(cells.last()).toBeInViewport({ ratio: 1, timeout: 1_000 });
+
+  // Its signs are explained: a circle is a triggered run.
+  await expect(root.locator("[data-legend]")).toContainText("triggered run");
+
+  // A user who scrolled back is not disturbed by the next run.
+  const history = root.getByRole("region", { name: "Run history" });
+  await history.evaluate((box) => box.scrollTo({ left: 0 }));
+  const newest = await cells.last().getAttribute("href");
+  await expect(cells.last()).not.toHaveAttribute("href", newest ?? "", { timeout: 25_000 });
+  expect(await history.evaluate((box) => box.scrollLeft)).toBe(0);
+});
+
 test("the run history shows recorded runs, is updated live and links to runs", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const cells = root.getByRole("region", { name: "Run history" }).getByRole("link");

@@ -85,6 +85,26 @@ test("the status trace keeps the job filter and filters by state", async ({ root
   await expect(rows.first()).toBeVisible();
 });
 
+test("status changes of the same instant are listed in causal order", async ({ root }) => {
+  const trace = {
+    ...{ jobName: "settle", runId: null, taskId: "settle", originalTaskId: "", message: "" },
+    ...{ creationTime: "2026-03-29T12:00:00Z", executionType: "READY", slaveId: "127.0.0.1" },
+    shardingItems: "[0]",
+  };
+  const items = ["TASK_RUNNING", "TASK_FINISHED", "TASK_STAGING"].map((state) => ({
+    ...trace,
+    ...{ id: state, state },
+  }));
+  await root.route(/\/api\/v1\/r\/dev\/traces/, (route) =>
+    route.fulfill({ json: { items, next: null } }),
+  );
+
+  await root.goto(`${baseUrl()}/r/dev/history/traces?job=settle`);
+
+  const states = root.locator("[data-trace] td:nth-child(3)");
+  await expect(states).toHaveText(["finished", "running", "staging"]);
+});
+
 test("the filtered list is exported as CSV and JSON", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/history?job=greet&range=1h`);
   await expect(root.locator("[data-execution]").first()).toBeVisible(FAILURE_TIMEOUT);
@@ -120,11 +140,13 @@ test("similar failures are grouped and link to their runs", async ({ root }) => 
   await expect(root.getByRole("button", { name: "Retry the failed shard" })).toBeEnabled();
 
   await root.goBack();
-  await group.getByRole("link", { name: "failed runs" }).click();
-  await expect(root).toHaveURL(/\/runs\?job=flaky&state=failed/);
-  const runs = root.locator("[data-run]");
-  await expect(runs.first()).toContainText("failed");
-  await expect(runs.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
+  const count = Number(await group.locator("td").nth(2).innerText());
+  await group.getByRole("link", { name: "failed attempts" }).click();
+  await expect(root).toHaveURL(/\/history\?job=flaky&success=false&from=.*&to=/);
+  // Exactly those of the group: the job fails for no other reason.
+  const attempts = root.locator("[data-execution]");
+  await expect(attempts).toHaveCount(Math.min(count, 50));
+  await expect(attempts.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
 });
 
 test("a run that lacks shards is incomplete, and shards of Java are not tracked", async ({
@@ -271,12 +293,28 @@ test("failed shards are retried and the new run is opened", async ({ root }) => 
   expect(body.shards).toHaveLength(1);
   expect(body.at).toMatch(/Z$/);
 
-  await expectNotification(root, /flaky: triggered on 1 instance/);
+  await expectNotification(root, /flaky: shard 0 triggered/);
   await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
   await expect(root.getByRole("heading", { name: "Run of flaky", level: 1 })).toBeVisible({
     timeout: 45_000,
   });
   await expect(root.getByText("Triggered by")).toBeVisible();
+});
+
+test("a cancelled run does not read as failed", async ({ root }) => {
+  await root.route(/\/api\/v1\/r\/dev\/runs\/[^/?]+$/, async (route) => {
+    const response = await route.fetch();
+    const run = (await response.json()) as { items: object[] };
+    const items = run.items.map((item) => ({ ...item, state: "cancelled" }));
+    const cancelled = { state: "cancelled", failed: 0, failure: "cancelled: on request", items };
+    await route.fulfill({ response, json: { ...run, ...cancelled } });
+  });
+  await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
+  await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
+
+  await expect(root.getByRole("heading", { name: "Reason", exact: true })).toBeVisible();
+  await expect(root.getByRole("heading", { name: "Failure", exact: true })).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Retry the cancelled shard" })).toBeVisible();
 });
 
 test("a retry of a triggered run says that its parameter is not recorded", async ({ root }) => {
@@ -294,11 +332,14 @@ test("a retry of a triggered run says that its parameter is not recorded", async
   await expect(dialog).toContainText("its parameter is not recorded");
 });
 
-test("cancelling a run names that run", async ({ root }) => {
+test("cancelling a run asks first and names that run", async ({ root }) => {
   await openRunningRun(root);
   const runId = decodeURIComponent(root.url().split("/").at(-1) ?? "");
   const sent = root.waitForRequest("**/jobs/settle/cancel");
   await root.getByRole("button", { name: "Cancel this run" }).click();
+  const dialog = root.getByRole("dialog", { name: "Cancel the current run of settle?" });
+  await expect(dialog).toContainText("what they have done already is not undone");
+  await dialog.getByRole("button", { name: "Cancel the run" }).click();
 
   expect((await sent).postDataJSON()).toEqual({ run: runId });
   await expectNotification(root, /settle: cancellation requested for \d shards?/);

@@ -8,6 +8,12 @@ test("a job is disabled after confirmation and enabled again", async ({ root }) 
   await dialog.getByRole("button", { name: "Disable" }).click();
   await expectNotification(root, "load disabled");
 
+  // A disabled job has no next run, and its shards are not ready.
+  await expect(root.getByText("The job is disabled. It does not run on schedule")).toBeVisible();
+  await expect(root.getByText(/^in \d+ sec/)).toHaveCount(0);
+  await expect(root.locator('[data-shard-row="0"]')).toContainText("disabled");
+  await expect(root.getByText("ready", { exact: true })).toHaveCount(1); // the legend
+
   await root.getByRole("button", { name: "Enable", exact: true }).click();
   await expectNotification(root, "load enabled");
   await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
@@ -19,10 +25,17 @@ test("a selected shard is triggered with a parameter", async ({ root }) => {
   const dialog = root.getByRole("dialog", { name: "Trigger greet" });
   await dialog.getByText("selected shards", { exact: true }).click();
   await expect(dialog.getByRole("button", { name: "Trigger" })).toBeDisabled();
+  await expect(dialog).toContainText("Select at least one shard.");
   await dialog.getByText("1 · Shanghai").click();
+  await expect(dialog).toContainText("Shard 1 runs once, now; the others do not.");
+  await expect(dialog.getByRole("listitem").last()).toHaveText(/^worker-\d$/);
   await dialog.getByLabel("Parameter for this run").fill("again");
   await dialog.getByRole("button", { name: "Trigger" }).click();
-  await expectNotification(root, /greet: triggered on 1 instance/);
+  await expectNotification(root, /greet: shard 1 triggered/);
+  // The notification leads to the run.
+  await root.getByRole("alert").getByRole("link", { name: "Open the run" }).click();
+  await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
+  await expect(root.getByRole("heading", { name: "Run of greet", level: 1 })).toBeVisible();
 });
 
 test("a retried trigger has the same idempotency key, also over plain HTTP", async ({ root }) => {
@@ -70,6 +83,24 @@ test("a shard is disabled and enabled in its row", async ({ root }) => {
   await expect(row).not.toContainText("disabled");
 });
 
+test("the page of a job with 64 shards is a few screens long", async ({ root }) => {
+  await root.route(/\/api\/v1\/r\/dev\/jobs\/greet\/shards\?/, async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as { items: object[] };
+    const items = Array.from({ length: 64 }, (_, item) => ({ ...page.items[0], item }));
+    await route.fulfill({ response, json: { ...page, items, total: 64 } });
+  });
+
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
+
+  await expect(root.locator("[data-shard-row]")).toHaveCount(64);
+  const height = await root.evaluate(() => document.documentElement.scrollHeight);
+  expect(height).toBeLessThan(4 * 860);
+  await root.locator('[data-shard-row="63"]').scrollIntoViewIfNeeded();
+  await expect(root.locator('[data-shard-row="63"]')).toBeInViewport();
+  await expect(root.getByRole("columnheader", { name: "Owner" })).toBeInViewport();
+});
+
 test("settings of a job are described in words", async ({ root }) => {
   await root.route("**/api/v1/r/dev/jobs/greet", async (route) => {
     const response = await route.fetch();
@@ -110,6 +141,50 @@ test("a configuration is validated while typing and reviewed before saving", asy
   await entry.getByRole("button", { name: "Details" }).click();
   const changes = root.getByRole("table", { name: "Changes" });
   await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
+});
+
+test("a page with unsaved changes asks before it is left", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("unsaved");
+  const question = root.getByRole("dialog", { name: "Leave without saving?" });
+
+  await root.getByRole("tab", { name: "Shards" }).click();
+  await question.getByRole("button", { name: "Cancel" }).click();
+  await expect(label).toHaveValue("unsaved");
+
+  // The browser asks in its own words before the tab is closed.
+  const asked = root.waitForEvent("dialog");
+  await root.close({ runBeforeUnload: true });
+  const dialog = await asked;
+  expect(dialog.type()).toBe("beforeunload");
+  await dialog.dismiss();
+  await expect(label).toHaveValue("unsaved");
+
+  await root.getByRole("link", { name: "Servers" }).first().click();
+  await question.getByRole("button", { name: "Discard and leave" }).click();
+  await expect(root.getByRole("heading", { name: "Servers", level: 1 })).toBeVisible();
+
+  // Without edits, and with edits taken back, nothing asks.
+  await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
+  await label.fill("typed");
+  await label.fill("");
+  await root.getByRole("tab", { name: "Shards" }).click();
+  await expect(root).toHaveURL(/\/jobs\/load$/);
+});
+
+test("an empty field shows no text that looks like a value", async ({ root }) => {
+  await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
+  await expect(root.getByRole("textbox", { name: "Timeout" })).toBeVisible();
+
+  const placeholders = await root
+    .locator("form [data-key][placeholder]")
+    .evaluateAll((fields) => fields.map((field) => (field as HTMLInputElement).placeholder));
+
+  expect(placeholders.length).toBeGreaterThan(5);
+  expect(placeholders.filter((text) => !/^(e\.g\. |default)/.test(text) && text !== "")).toEqual(
+    [],
+  );
 });
 
 test("only the reviewed configuration can be saved", async ({ root }) => {

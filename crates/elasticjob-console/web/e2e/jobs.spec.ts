@@ -138,16 +138,42 @@ test("changes by others appear through events, without requests", async ({ root 
   await expect(settle).toContainText("running", { timeout: 20_000 });
 });
 
+test("a disabled job without an instance reads as disabled", async ({ root }) => {
+  await root.route(/\/api\/v1\/r\/dev\/jobs\?/, async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as { items: Record<string, unknown>[] };
+    const off = { status: "CRASHED", disabled: true, instanceCount: 0 };
+    const items = page.items.map((row) => (row.jobName === "greet" ? { ...row, ...off } : row));
+    await route.fulfill({ response, json: { ...page, items } });
+  });
+  await root.reload();
+
+  const row = root.locator('[data-job="greet"]');
+  await expect(row).toContainText("disabled");
+  await expect(row).toContainText("none while disabled");
+});
+
 test("the next fire time advances", async ({ root }) => {
   const next = root.locator('[data-job="greet"]').locator("time").first();
   const before = await next.getAttribute("datetime");
   await expect(next).not.toHaveAttribute("datetime", before ?? "", { timeout: 30_000 });
 });
 
+test("quoted text in an error is shown as code, without backticks", async ({ root }) => {
+  await root.getByRole("link", { name: "New job" }).click();
+  await root.getByLabel("Name", { exact: true }).fill("a/b");
+
+  await expect(root.locator("code").filter({ hasText: /^\/$/ })).toBeVisible();
+  await expect(root.getByText("`")).toHaveCount(0);
+});
+
 test("a job is created, and removed after typing its name", async ({ root }) => {
   await root.getByRole("link", { name: "New job" }).click();
   await root.getByLabel("Name", { exact: true }).fill("made-here");
   await root.getByLabel("Cron").fill("0 0 4 * * ?");
+  // A script job without a command has nothing to run.
+  await expect(root.getByText("Enter script.command.line")).toBeVisible();
+  await expect(root.getByRole("button", { name: "Review changes" })).toBeDisabled();
   await root.getByLabel("Value of script.command.line").fill("echo hello");
   await root.getByRole("button", { name: "Review changes" }).click();
   await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();

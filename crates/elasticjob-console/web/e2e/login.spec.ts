@@ -28,6 +28,15 @@ test("an expired session shows the login and then returns to the page", async ({
   expect(root.url()).toContain("/r/dev/instances");
 });
 
+test("the address /login leads to the overview", async ({ page, browserErrors }) => {
+  expect(browserErrors).toEqual([]);
+  await logIn(page, "root", "root", "/login");
+  await expect(page.getByRole("heading", { name: "Overview", level: 1 })).toBeVisible();
+
+  await page.goto(`${baseUrl()}/login`);
+  await expect(page.getByRole("heading", { name: "Overview", level: 1 })).toBeVisible();
+});
+
 test("logout ends the session", async ({ page }) => {
   await logIn(page, "root", "root");
   await page.getByRole("button", { name: "Account root" }).click();

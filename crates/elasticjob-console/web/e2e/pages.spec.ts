@@ -175,6 +175,80 @@ test("server messages are described in Chinese above the English original", asyn
   await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
 });
 
+test("the doctor lists equal findings of many jobs once", async ({ root }) => {
+  const findings = Array.from({ length: 538 }, (_, number) => ({
+    ...{ check: "job", isProblem: true, about: `job-${number}` },
+    ...{ message: "the job has no instance", hint: "start one" },
+  }));
+  await root.route("**/api/v1/r/dev/doctor", (route) => route.fulfill({ json: findings }));
+
+  await root.goto(`${baseUrl()}/r/dev/doctor`);
+
+  const row = root.locator("[data-finding]");
+  await expect(row).toHaveCount(1);
+  await expect(row).toContainText("538 × job-0, job-1, job-2, job-3, job-4");
+  await row.getByRole("button", { name: "533 more" }).click();
+  await expect(row).toContainText("job-537: the job has no instance");
+});
+
+test("every page has its own title in the browser tab", async ({ root }) => {
+  const runs = await root.request.get(`${baseUrl()}/api/v1/r/dev/runs?job=greet&limit=2`);
+  const { items } = (await runs.json()) as { items: { runId: string }[] };
+  const paths = [
+    ...PAGES.map(([path]) => path),
+    ...items.map(({ runId }) => `/r/dev/runs/${encodeURIComponent(runId)}`),
+  ];
+  const titles: Record<string, string> = {};
+  for (const path of paths) {
+    await root.goto(baseUrl() + path);
+    await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
+    titles[path] = await root.title();
+  }
+
+  const all = Object.values(titles);
+  expect(all.filter((title, index) => all.indexOf(title) !== index)).toEqual([]);
+  expect(titles["/r/dev/jobs/settle/config"]).toBe("settle · Configuration · dev · ElasticJob");
+});
+
+test("dates are ISO in both languages, with the zone named", async ({ root }) => {
+  await root.route(/\/api\/v1\/r\/dev\/runs(\?|$)/, async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as { items: object[] };
+    const items = page.items.map((run) => ({ ...run, startedAt: "2026-03-09T23:04:05Z" }));
+    await route.fulfill({ response, json: { ...page, items } });
+  });
+  for (const language of ["en", "zh"]) {
+    await root.evaluate((name) => localStorage.setItem("elasticjob-language", name), language);
+    await root.goto(`${baseUrl()}/r/dev/runs`);
+    const zone = await root.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone);
+
+    await expect(root.locator("[data-run] time").first()).toHaveText(
+      /^2026-03-(09|10) \d\d:04:05$/,
+    );
+    await expect(root.getByRole("navigation")).toContainText(zone);
+  }
+});
+
+test("on a small screen, no text is under the button of a row", async ({ root }) => {
+  await root.setViewportSize({ width: 390, height: 844 });
+  await root.goto(`${baseUrl()}/r/dev/history`);
+  await expect(root.locator("[data-execution]").first()).toBeVisible();
+
+  const covered = await root.locator("[data-execution]").evaluateAll((rows) =>
+    rows.flatMap((row) => {
+      const button = row.querySelector("[data-actions]")?.getBoundingClientRect();
+      return [...row.querySelectorAll("td:not([data-actions])")]
+        .filter((cell) => {
+          const box = cell.getBoundingClientRect();
+          return button && box.right > button.left && box.top < button.bottom;
+        })
+        .map((cell) => cell.textContent);
+    }),
+  );
+
+  expect(covered).toEqual([]);
+});
+
 test("unknown jobs, registries and pages are reported", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/no-such-job`);
   await expect(root.getByRole("alert")).toContainText("Not found");

@@ -1,12 +1,14 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 
-import { useNotify } from "../components/notify";
+import { type NotificationLink, useNotify } from "../components/notify";
 import { type Problem, toProblem } from "./problem";
 
 interface ActionOptions<In, Out> {
   send: (input: In) => Promise<Out>;
   /** Text of the notification after success. */
   successMessage?: (output: Out, input: In) => string;
+  /** Link of that notification. */
+  successLink?: (output: Out, input: In) => NotificationLink | undefined;
   /** Cache keys to refetch after success. */
   invalidates?: readonly (readonly unknown[])[];
   onSuccess?: (output: Out, input: In) => void;
@@ -18,6 +20,7 @@ interface ActionOptions<In, Out> {
 export function useAction<In = void, Out = unknown>({
   send,
   successMessage,
+  successLink,
   invalidates,
   onSuccess,
   onProblem,
@@ -28,7 +31,8 @@ export function useAction<In = void, Out = unknown>({
     mutationFn: send,
     onSuccess: (output, input) => {
       for (const queryKey of invalidates ?? []) void client.invalidateQueries({ queryKey });
-      if (successMessage) notify.success(successMessage(output, input));
+      if (successMessage)
+        notify.success(successMessage(output, input), successLink?.(output, input));
       onSuccess?.(output, input);
     },
     onError: (error) => {

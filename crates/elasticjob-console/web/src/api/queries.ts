@@ -18,6 +18,8 @@ import type {
   ServersPage,
   ShardsPage,
   Token,
+  TriggerDetails,
+  TriggerList,
 } from "./types";
 
 /** Cache keys. Those of a registry share a prefix, so that they can be invalidated together. */
@@ -28,6 +30,7 @@ export const queryKeys = {
   jobs: (registry: string) => ["r", registry, "jobs"] as const,
   job: (registry: string, job: string) => ["r", registry, "job", job] as const,
   shards: (registry: string, job: string) => ["r", registry, "shards", job] as const,
+  triggers: (registry: string, job: string) => ["r", registry, "triggers", job] as const,
   runs: (registry: string) => ["r", registry, "runs"] as const,
   run: (registry: string, runId: string) => ["r", registry, "run", runId] as const,
   servers: (registry: string) => ["r", registry, "servers"] as const,
@@ -98,6 +101,39 @@ export const useShards = (registry: string, job: string, page: number) =>
     },
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
+  });
+
+const triggersPath = (registry: string, job: string) => `${jobPath(registry, job)}/triggers`;
+
+/** A stored trigger. */
+export const triggerPath = (registry: string, job: string, runId: string) =>
+  `${triggersPath(registry, job)}/${encodeSegment(runId)}`;
+
+/** Stored triggers on the job page. Those that have not ended come first. */
+const MAX_TRIGGERS = 20;
+
+export const useTriggers = (registry: string, job: string) =>
+  useQuery({
+    queryKey: queryKeys.triggers(registry, job),
+    queryFn: () => {
+      const query = queryString({ limit: MAX_TRIGGERS });
+      return request<TriggerList>("GET", `${triggersPath(registry, job)}${query}`);
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: 5_000,
+  });
+
+/** A trigger is stored for a day; `isKnown` is false for runs that were not triggered. */
+export const useTrigger = (registry: string, job: string, runId: string, isKnown = true) =>
+  useQuery({
+    queryKey: [...queryKeys.triggers(registry, job), runId],
+    queryFn: () => request<TriggerDetails>("GET", triggerPath(registry, job, runId)),
+    enabled: isKnown,
+    retry: false,
+    refetchInterval: ({ state }) => {
+      const isOver = state.error !== null || state.data?.state === "ended";
+      return isOver ? false : 2_000;
+    },
   });
 
 export interface VersionedConfiguration extends Configuration {

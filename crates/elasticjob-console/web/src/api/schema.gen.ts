@@ -91,6 +91,7 @@ export interface components {
             requested: {
                 [key: string]: number[];
             };
+            withdrawn: number[];
         };
         /** @enum {string} */
         ChangeKind: "new" | "changed" | "same";
@@ -198,7 +199,7 @@ export interface components {
             stored: string | null;
         };
         /** @enum {string} */
-        DoctorCheck: "server" | "access" | "clock" | "stale" | "job";
+        DoctorCheck: "server" | "access" | "clock" | "session" | "stale" | "job";
         DoctorFinding: {
             about: string | null;
             check: components["schemas"]["DoctorCheck"];
@@ -674,6 +675,7 @@ export interface components {
             disabledJobsNum: number;
             instances: string[];
             jobNames: string[];
+            processCount: number;
             serverIp: string;
         };
         ServerSwitch: {
@@ -737,6 +739,8 @@ export interface components {
             pageSize: number;
             total: number;
         };
+        /** @enum {string} */
+        SkipReason: "disabled" | "vanished" | "expired" | "moved_to_java" | "cancelled";
         Statuses: {
             CRASHED: number;
             DISABLED: number;
@@ -801,6 +805,26 @@ export interface components {
             items: components["schemas"]["Trace"][];
             next: string | null;
         };
+        TriggerCounts: {
+            cancelled: number;
+            delegated: number;
+            done: number;
+            failed: number;
+            fenced: number;
+            lost: number;
+            pending: number;
+            running: number;
+            skipped: number;
+            timedOut: number;
+            unreadable: number;
+        };
+        TriggerDetails: components["schemas"]["TriggerSummary"] & {
+            shards: components["schemas"]["TriggerShard"][];
+        };
+        TriggerList: {
+            items: components["schemas"]["TriggerSummary"][];
+            total: number;
+        };
         TriggerRequest: {
             /**
              * Format: date-time
@@ -814,8 +838,43 @@ export interface components {
         };
         TriggerResponse: {
             alreadyPending: string[];
+            delegated: number[];
             instances: string[];
             runId: string;
+        };
+        TriggerShard: {
+            /** Format: int32 */
+            attempt: number | null;
+            instance: string | null;
+            /** Format: int32 */
+            item: number;
+            reason: components["schemas"]["SkipReason"] | null;
+            /** Format: date-time */
+            since: string | null;
+            state: components["schemas"]["TriggerShardState"];
+        };
+        /** @enum {string} */
+        TriggerShardState: "pending" | "running" | "done" | "failed" | "timed_out" | "cancelled" | "fenced" | "lost" | "skipped" | "delegated" | "unreadable";
+        /** @enum {string} */
+        TriggerState: "pending" | "running" | "ended" | "unreadable";
+        TriggerSummary: {
+            /** Format: date-time */
+            at: string | null;
+            by: string | null;
+            counts: components["schemas"]["TriggerCounts"] | null;
+            /** Format: date-time */
+            endedAt: string | null;
+            /** Format: date-time */
+            expiresAt: string | null;
+            isWhole: boolean;
+            parameter: string | null;
+            parameterBytes: number;
+            problem: string | null;
+            /** Format: date-time */
+            requestedAt: string | null;
+            runId: string;
+            shardCount: number;
+            state: components["schemas"]["TriggerState"];
         };
         UpcomingFire: {
             /** Format: date-time */
@@ -826,6 +885,11 @@ export interface components {
             count: number;
             isElsewhere: boolean;
             username: string;
+        };
+        WithdrawalResult: {
+            delegated: number[];
+            started: number[];
+            withdrawn: number[];
         };
     };
     responses: never;

@@ -71,6 +71,11 @@ export type StoredConfig = Refined<Schemas["StoredConfig"], { config: Properties
 /** Each property of a trigger or a cancellation may be left out. */
 export type TriggerRequest = Partial<Schemas["TriggerRequest"]>;
 export type TriggerResponse = Schemas["TriggerResponse"];
+export type Trigger = Schemas["TriggerSummary"];
+export type TriggerDetails = Schemas["TriggerDetails"];
+export type TriggerShard = Schemas["TriggerShard"];
+export type TriggerList = Schemas["TriggerList"];
+export type WithdrawResponse = Schemas["WithdrawalResult"];
 export type CancelRequest = Partial<Schemas["CancelRequest"]>;
 export type CancelResponse = Schemas["CancellationResult"];
 export type SwitchResponse = Schemas["SwitchResult"];

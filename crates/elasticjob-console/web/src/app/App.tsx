@@ -1,5 +1,4 @@
 import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
-import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "react-router";
 
@@ -36,7 +35,6 @@ export function App() {
     >
       <LanguageProvider>
         <QueryClientProvider client={client}>
-          <Notifications position="top-center" limit={4} />
           <SessionProvider>
             <RouterProvider router={router} />
           </SessionProvider>

@@ -3,6 +3,7 @@ import { Link, useLocation, useMatch } from "react-router";
 
 import { useRegistries } from "../api/queries";
 import { Icon } from "../components/Icon";
+import { viewerZone } from "../components/time";
 import { useText } from "../i18n";
 import { lastRegistry } from "./lastRegistry";
 import { type NavItem, navItems } from "./navItems";
@@ -23,6 +24,9 @@ export function Navigation() {
         {t.nav.console}
       </Text>
       <NavGroup items={navigation.filter((item) => !item.needsRegistry)} />
+      <Text size="xs" c="dimmed" px="sm" pt="sm" className="wrap">
+        {t.time.shownIn(viewerZone())}
+      </Text>
     </>
   );
 }

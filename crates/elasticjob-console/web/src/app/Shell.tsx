@@ -1,5 +1,6 @@
 import { AppShell, Box, Burger, Center, Group, Loader } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { Notifications } from "@mantine/notifications";
 import { useEffect } from "react";
 import { Outlet, useLocation } from "react-router";
 
@@ -14,8 +15,18 @@ import { SchemeSwitch } from "./SchemeSwitch";
 import { useSessionControl } from "./session";
 import { UserMenu } from "./UserMenu";
 
-/** The frame of every page; without a session, the login form. */
+/** The frame of every page, and the notifications, whose links need the router. */
 export function Shell() {
+  return (
+    <>
+      <Notifications position="top-center" limit={4} />
+      <SessionGate />
+    </>
+  );
+}
+
+/** The page; without a session, the login form. */
+function SessionGate() {
   const { state } = useSessionControl();
   if (state.status === "unknown") {
     return (

@@ -1,4 +1,4 @@
-import { createBrowserRouter } from "react-router";
+import { createBrowserRouter, Navigate } from "react-router";
 
 import { AccountPage } from "../pages/account/AccountPage";
 import { AccountsPage } from "../pages/accounts/AccountsPage";
@@ -30,6 +30,8 @@ export const router = createBrowserRouter([
     errorElement: <ErrorPage />,
     children: [
       { index: true, element: <Home /> },
+      // Without a session, every path shows the login form; this is where it leads with one.
+      { path: "login", element: <Navigate to="/" replace /> },
       { path: "registries", element: <RegistriesPage /> },
       { path: "registries/histories", element: <HistoriesPage /> },
       { path: "accounts", element: <AccountsPage /> },

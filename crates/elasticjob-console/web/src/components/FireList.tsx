@@ -1,6 +1,6 @@
 import { Group, Text } from "@mantine/core";
 
-import { useLocale, useText } from "../i18n";
+import { useText } from "../i18n";
 import { useNow } from "./now";
 import { Timestamp } from "./Timestamp";
 import { shortTime, toIanaZone, viewerZone } from "./time";
@@ -8,7 +8,6 @@ import { shortTime, toIanaZone, viewerZone } from "./time";
 /** Upcoming fires in the viewer's time zone and, if it differs, in the job's. */
 export function FireList({ fires, zone }: { fires: string[]; zone: string | null }) {
   const t = useText();
-  const locale = useLocale();
   const now = useNow();
   const own = toIanaZone(zone);
   const isElsewhere = own !== undefined && own !== viewerZone();
@@ -27,8 +26,13 @@ export function FireList({ fires, zone }: { fires: string[]; zone: string | null
             <Text size="sm" component="div" className="numeric">
               <Timestamp at={at} zone={zone} />
               {isElsewhere && (
-                <Text span size="xs" c="dimmed" ml={8}>
-                  {shortTime(at, locale, now, own)} {zone}
+                <Text span size="xs" c="dimmed" ml={4}>
+                  {viewerZone()}
+                </Text>
+              )}
+              {isElsewhere && (
+                <Text size="xs" c="dimmed">
+                  {shortTime(at, now, own)} {zone}
                 </Text>
               )}
             </Text>

@@ -14,3 +14,10 @@ test("tokenize finds instants and instances and keeps the whole text", () => {
     "127.0.0.1@-@17327-0a19bc5d",
   ]);
 });
+
+test("tokenize takes quoted text as code, without the backticks", () => {
+  expect(tokenize("`/` separates names; a lone ` stays")).toEqual([
+    { kind: "code", text: "/" },
+    { kind: "text", text: " separates names; a lone ` stays" },
+  ]);
+});

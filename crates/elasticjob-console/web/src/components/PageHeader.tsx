@@ -1,21 +1,24 @@
 import { Box, Group, Text, Title } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 
+import { useRegistry } from "../app/registry";
+
 /** Title and actions of a page; also sets the title of the browser tab. */
 export function PageHeader({
   title,
+  tabTitle,
   about,
   badge,
   children,
 }: {
   title: string;
+  /** What tells the browser tab from others with the same title. */
+  tabTitle?: string;
   about?: ReactNode;
   badge?: ReactNode;
   children?: ReactNode;
 }) {
-  useEffect(() => {
-    document.title = `${title} · ElasticJob`;
-  }, [title]);
+  usePageTitle(title, tabTitle);
   return (
     <Group justify="space-between" align="flex-start" mb="md" gap="sm">
       <Box miw={0}>
@@ -34,4 +37,12 @@ export function PageHeader({
       {children && <Group gap="xs">{children}</Group>}
     </Group>
   );
+}
+
+/** Sets the title of the browser tab: the page, its part, and the registry if it belongs to one. */
+export function usePageTitle(title: string, part?: string) {
+  const registry = useRegistry();
+  useEffect(() => {
+    document.title = [title, part, registry, "ElasticJob"].filter(Boolean).join(" · ");
+  }, [title, part, registry]);
 }

@@ -30,21 +30,21 @@ export function Timestamp({ at, zone, isRelative = false }: Props) {
     return (
       <>
         <div>
-          {dateTime(time, locale)} · {viewerZone()} ({t.time.viewer})
+          {dateTime(time)} · {viewerZone()} ({t.time.viewer})
         </div>
         {jobZone && (
           <div>
-            {dateTime(time, locale, jobZone)} · {zone} ({t.time.job})
+            {dateTime(time, jobZone)} · {zone} ({t.time.job})
           </div>
         )}
-        <div>{dateTime(time, locale, "UTC")} · UTC</div>
+        <div>{dateTime(time, "UTC")} · UTC</div>
       </>
     );
   };
   return (
     <LazyTooltip label={label}>
       <time className="numeric" dateTime={at}>
-        {isRelative ? relativeTime(time, now, locale) : shortTime(time, locale, now)}
+        {isRelative ? relativeTime(time, now, locale) : shortTime(time, now)}
       </time>
     </LazyTooltip>
   );

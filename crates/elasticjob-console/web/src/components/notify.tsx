@@ -1,20 +1,38 @@
+import { Anchor } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMemo } from "react";
+import { Link } from "react-router";
 
 import type { Problem } from "../api/problem";
 import { useText } from "../i18n";
 import { ProblemText } from "./ProblemText";
+
+/** Where a notification leads: to what the action made. */
+export interface NotificationLink {
+  to: string;
+  label: string;
+}
 
 /** Shows notifications. */
 export function useNotify() {
   const t = useText();
   return useMemo(
     () => ({
-      success: (message: string) =>
+      success: (message: string, link?: NotificationLink) =>
         notifications.show({
-          message,
+          message: link ? (
+            <>
+              {message}{" "}
+              <Anchor component={Link} size="sm" to={link.to}>
+                {link.label}
+              </Anchor>
+            </>
+          ) : (
+            message
+          ),
           color: "green",
-          autoClose: 5_000,
+          // A link needs time to be read and clicked.
+          autoClose: link ? 10_000 : 5_000,
           closeButtonProps: { "aria-label": t.close },
         }),
       problem: (problem: Problem) =>

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { toProblem } from "../api/problem";
 import { useText } from "../i18n";
 import { Icon, type IconName } from "./Icon";
+import { MessageText } from "./MessageText";
 
 /** Placeholder for a list without items, with an optional hint. */
 export function EmptyState({
@@ -43,13 +44,13 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
         {t.problems[problem.code] ?? t.problems.internal}
       </Title>
       {problem.detail && (
-        <Text size="sm" maw={560} className="wrap">
-          {problem.detail}
+        <Text size="sm" maw={560} className="wrap" component="div">
+          <MessageText text={problem.detail} />
         </Text>
       )}
       {(problem.hint ?? t.hints[problem.code]) && (
-        <Text size="sm" c="dimmed" maw={560} className="wrap">
-          {problem.hint ?? t.hints[problem.code]}
+        <Text size="sm" c="dimmed" maw={560} className="wrap" component="div">
+          <MessageText text={problem.hint ?? t.hints[problem.code] ?? ""} />
         </Text>
       )}
       {onRetry && (

@@ -24,8 +24,28 @@ const RUN_TONES: Record<LastRunState, Tone> = {
   LOST: "bad",
 };
 
-export function JobStatusBadge({ status }: { status: JobStatus }) {
-  return <Badge tone={JOB_TONES[status]}>{useText().jobStatus[status]}</Badge>;
+/** Whether a job does not run because it is disabled. Without an instance, only its configuration says so. */
+export const isJobDisabled = (status: JobStatus, isDisabledInConfig: boolean) =>
+  status === "DISABLED" || (status === "CRASHED" && isDisabledInConfig);
+
+/** The status of a job. If it is disabled, that it has no instance is no fault. */
+export function JobStatusBadge({
+  status,
+  isDisabledInConfig = false,
+}: {
+  status: JobStatus;
+  isDisabledInConfig?: boolean;
+}) {
+  const t = useText();
+  const isOff = isJobDisabled(status, isDisabledInConfig);
+  return (
+    <>
+      {isOff && <Badge tone="off">{t.jobStatus.DISABLED}</Badge>}
+      {status !== "DISABLED" && (
+        <Badge tone={isOff ? "off" : JOB_TONES[status]}>{t.jobStatus[status]}</Badge>
+      )}
+    </>
+  );
 }
 
 export function ShardStatusBadge({ status }: { status: ShardStatus }) {

@@ -1,18 +1,17 @@
-/** Distance from now in the largest fitting unit: “in 5 seconds”, “3 hours ago”. */
+/** Distance from now: “in 5 seconds”, “3 hours ago”. Hours up to two days, because “in 1 day” would be off by hours. */
 export function relativeTime(at: number, now: number, locale: string): string {
   const seconds = Math.round((at - now) / 1_000);
   const format = relativeOf(locale);
   const size = Math.abs(seconds);
   if (size < 60) return format.format(seconds, "second");
   if (size < 3_600) return format.format(Math.trunc(seconds / 60), "minute");
-  if (size < 86_400) return format.format(Math.trunc(seconds / 3_600), "hour");
+  if (size < 2 * 86_400) return format.format(Math.trunc(seconds / 3_600), "hour");
   return format.format(Math.trunc(seconds / 86_400), "day");
 }
 
 /** Formatters are cached because creating one takes longer than using it. */
 const relatives = new Map<string, Intl.RelativeTimeFormat>();
-const formats = new Map<string, Intl.DateTimeFormat>();
-const days = new Map<string | undefined, Intl.DateTimeFormat>();
+const formats = new Map<string | undefined, Intl.DateTimeFormat>();
 const zones = new Map<string, string | undefined>();
 
 function memoize<Key, Made>(known: Map<Key, Made>, key: Key, make: () => Made): Made {
@@ -24,26 +23,21 @@ const relativeOf = (locale: string) =>
   memoize(
     relatives,
     locale,
-    () => new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }),
+    // Always a number: words such as “tomorrow” name a calendar day, and this is a distance.
+    () => new Intl.RelativeTimeFormat(locale, { numeric: "always", style: "short" }),
   );
 
-function formatOf(locale: string, zone: string | undefined, isLong: boolean) {
-  return memoize(
+const formatOf = (zone: string | undefined) =>
+  memoize(
     formats,
-    `${locale} ${zone} ${isLong}`,
+    zone,
     () =>
-      new Intl.DateTimeFormat(locale, {
+      new Intl.DateTimeFormat("en", {
         timeZone: zone,
-        year: isLong ? "numeric" : undefined,
-        month: isLong ? "2-digit" : undefined,
-        day: isLong ? "2-digit" : undefined,
-        hour: "2-digit",
-        minute: "2-digit",
-        second: "2-digit",
-        hourCycle: "h23",
+        ...{ year: "numeric", month: "2-digit", day: "2-digit" },
+        ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
       }),
   );
-}
 
 /** The IANA name of a zone, also for `GMT+8:00` as Java ElasticJob writes it; undefined if the browser does not know it. */
 export function toIanaZone(zone: string | null | undefined): string | undefined {
@@ -67,19 +61,24 @@ function offsetToIana(zone: string): string | undefined {
   return `${sign}${hours.padStart(2, "0")}:${minutes}`;
 }
 
-export function timeOfDay(at: string | number, locale: string, zone?: string): string {
-  return formatOf(locale, zone, false).format(new Date(at));
+/** 2026-11-18 09:54:05, the same in every language; in the viewer's time zone unless another is given. */
+export function dateTime(at: string | number, zone?: string): string {
+  const parts = formatOf(zone).formatToParts(new Date(at));
+  const get = (type: string) => parts.find((part) => part.type === type)?.value ?? "";
+  const day = [get("year"), get("month"), get("day")].join("-");
+  return `${day} ${[get("hour"), get("minute"), get("second")].join(":")}`;
 }
 
-export function dateTime(at: string | number, locale: string, zone?: string): string {
-  return formatOf(locale, zone, true).format(new Date(at));
-}
+const DAY_LENGTH = "2026-11-18".length;
+
+export const timeOfDay = (at: string | number, zone?: string): string =>
+  dateTime(at, zone).slice(DAY_LENGTH + 1);
 
 /** The time of day; with the date if it is not today. */
-export function shortTime(at: string | number, locale: string, now: number, zone?: string): string {
-  const format = memoize(days, zone, () => new Intl.DateTimeFormat("en-CA", { timeZone: zone }));
-  const day = (when: string | number) => format.format(new Date(when));
-  return day(at) === day(now) ? timeOfDay(at, locale, zone) : dateTime(at, locale, zone);
+export function shortTime(at: string | number, now: number, zone?: string): string {
+  const text = dateTime(at, zone);
+  const isToday = text.slice(0, DAY_LENGTH) === dateTime(now, zone).slice(0, DAY_LENGTH);
+  return isToday ? text.slice(DAY_LENGTH + 1) : text;
 }
 
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;

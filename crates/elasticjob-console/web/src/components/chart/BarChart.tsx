@@ -1,7 +1,7 @@
 import "./chart.css";
 
 import { ActionIcon, Box, Group, Skeleton, Table, Text, Tooltip } from "@mantine/core";
-import { lazy, Suspense, useMemo, useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link, useNavigate } from "react-router";
 
 import { useText } from "../../i18n";
@@ -29,6 +29,8 @@ interface Props {
   format: (value: number) => string;
   /** Legend value of a layer when no bar is hovered. */
   layerTotal: (layer: Layer) => string;
+  /** Whether the table lists a bar; those with a value if unset. */
+  hasBar?: (index: number) => boolean;
   /** Threshold, drawn as a dashed line. */
   limit?: number;
   /** Link of a bar. */
@@ -112,15 +114,11 @@ export function BarChart(props: Props) {
   );
 }
 
-function ChartTable({ title, layers, barLabel, barHeader, format, linkOf }: Props) {
+function ChartTable({ title, layers, barLabel, barHeader, format, linkOf, hasBar }: Props) {
   const t = useText();
-  const indices = useMemo(
-    () =>
-      Array.from({ length: layers[0]?.values.length ?? 0 }, (_, index) => index)
-        .filter((index) => total(layers, index) > 0)
-        .reverse(),
-    [layers],
-  );
+  const indices = Array.from({ length: layers[0]?.values.length ?? 0 }, (_, index) => index)
+    .filter((index) => hasBar?.(index) ?? total(layers, index) > 0)
+    .reverse();
   return (
     <Box
       className={classes.table}

@@ -1,3 +1,5 @@
+import { dateTime, timeOfDay } from "../time";
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440].map((step) => step * MINUTE);
@@ -9,21 +11,12 @@ export interface Tick {
 }
 
 /** Ticks at round local times, at most `most`. */
-export function timeTicks(
-  from: number,
-  bucketMs: number,
-  count: number,
-  most: number,
-  locale: string,
-): Tick[] {
+export function timeTicks(from: number, bucketMs: number, count: number, most: number): Tick[] {
   const span = bucketMs * count;
   const step = STEPS.find((each) => each >= bucketMs && span / each <= most) ?? 24 * HOUR;
-  const format = new Intl.DateTimeFormat(
-    locale,
-    step >= 24 * HOUR
-      ? { month: "2-digit", day: "2-digit" }
-      : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
-  );
+  // 11-18 or 09:54, from 2026-11-18 09:54:05.
+  const format = (at: number) =>
+    step >= 24 * HOUR ? dateTime(at).slice(5, 10) : timeOfDay(at).slice(0, 5);
   const ticks: Tick[] = [];
   let previous = -1;
   for (let index = 0; index < count; index += 1) {
@@ -32,7 +25,7 @@ export function timeTicks(
     const local = at - new Date(at).getTimezoneOffset() * MINUTE;
     const stepIndex = Math.floor(local / step);
     const isFirst = previous !== -1 ? stepIndex !== previous : local % step === 0;
-    if (isFirst) ticks.push({ index, label: format.format(at) });
+    if (isFirst) ticks.push({ index, label: format(at) });
     previous = stepIndex;
   }
   return ticks;

@@ -24,8 +24,17 @@ export const common = {
   rowsOf: (from: number, to: number, total: number) =>
     `${from.toLocaleString("en")}–${to.toLocaleString("en")} of ${total.toLocaleString("en")}`,
   pageNumber: (page: number) => `Page ${page}`,
+  unsaved: {
+    title: "Leave without saving?",
+    consequence: "Your changes on this page are lost.",
+    leave: "Discard and leave",
+  },
   pagers: { first: "First page", previous: "Previous page", next: "Next page", last: "Last page" },
-  time: { viewer: "your time zone", job: "the job's time zone" },
+  time: {
+    viewer: "your time zone",
+    job: "the job's time zone",
+    shownIn: (zone: string) => `Times in ${zone}`,
+  },
   roles: { viewer: "viewer", operator: "operator", admin: "admin" },
   rolesAbout: {
     viewer: "can view everything",

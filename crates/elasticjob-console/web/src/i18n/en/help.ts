@@ -12,6 +12,7 @@ export const help = {
       server: "server",
       access: "access",
       clock: "clock",
+      session: "sessions",
       stale: "stale data",
       job: "job",
     },

@@ -33,10 +33,20 @@ export const job = {
       waiting > 0
         ? `${name}: triggered on ${plural(instances, "instance")}; ${waiting} already had a pending trigger and will run once.`
         : `${name}: triggered on ${plural(instances, "instance")}.`,
+    triggeredShards: (name: string, items: number[]) =>
+      `${name}: ${items.length === 1 ? "shard" : "shards"} ${items.join(", ")} triggered.`,
+    openRun: "Open the run",
     cancelled: (name: string, requested: number, refused: number) =>
       requested === 0 && refused === 0
         ? `${name}: no shard is running.`
         : `${name}: cancellation requested for ${plural(requested, "shard")}${refused > 0 ? `; ${refused} cannot be cancelled` : ""}.`,
+    cancelTitle: (name: string) => `Cancel the current run of ${name}?`,
+    cancelShardTitle: (name: string, item: number) => `Cancel shard ${item} of ${name}?`,
+    cancelConsequences: [
+      "The running attempts are asked to stop; what they have done already is not undone.",
+      "They count as cancelled and are not retried. The schedule does not change.",
+    ],
+    cancelButton: "Cancel the run",
     enabled: (name: string) => `${name} enabled.`,
     disabled: (name: string) => `${name} disabled.`,
     shutDown: (name: string, count: number) =>
@@ -55,6 +65,10 @@ export const job = {
       "For example, a day that was missed. Leave empty for the current time.",
     triggerConsequence: (count: number) =>
       `${plural(count, "instance")} ${count === 1 ? "runs its" : "run their"} shards once, now. The schedule does not change.`,
+    triggerConsequenceChosen: (items: number[]) =>
+      items.length === 0
+        ? "Select at least one shard."
+        : `${items.length === 1 ? "Shard" : "Shards"} ${items.join(", ")} ${items.length === 1 ? "runs" : "run"} once, now; the others do not. The schedule does not change.`,
     triggerNoInstance: "The job has no instance that could run it.",
     triggerJava:
       "Java instances do not support selected shards, a parameter or a logical time, so the trigger will be refused.",
@@ -87,6 +101,7 @@ export const job = {
     noInstance: "No instances",
     noInstanceAbout: "Shards are assigned when a program with this job joins the registry.",
     unassigned: "Unassigned",
+    unassignedDisabled: "the job is disabled",
     unassignedAbout: "not assigned yet, or the owner is offline",
     noneHere: "no shards",
     leader: "Leader",
@@ -119,15 +134,64 @@ export const job = {
     cancel: (item: number) => `Cancel shard ${item}`,
     trigger: (item: number) => `Trigger shard ${item}`,
   },
+  triggers: {
+    title: "Open triggers",
+    requested: "Requested",
+    by: "Requested by",
+    queueTime: "Queue time",
+    parameter: "Parameter",
+    shards: "Shards",
+    state: "State",
+    since: "Since",
+    instance: "Instance",
+    actions: "Actions",
+    java: "Java ElasticJob",
+    unreadable: "This trigger cannot be read, so nothing runs because of it.",
+    tooMany: "too many shards to count",
+    withdraw: "Withdraw",
+    withdrawTitle: (name: string) => `Withdraw this trigger of ${name}?`,
+    withdrawConsequences: (pending: number | null) => [
+      pending === null
+        ? "Shards that have not started do not run."
+        : `${plural(pending, "shard")} that ${pending === 1 ? "has" : "have"} not started ${pending === 1 ? "does" : "do"} not run.`,
+      "Shards that are running go on.",
+    ],
+    withdrawn: (name: string, withdrawn: number, started: number) =>
+      started > 0
+        ? `${name}: trigger withdrawn for ${plural(withdrawn, "shard")}; ${started} had started.`
+        : `${name}: trigger withdrawn for ${plural(withdrawn, "shard")}.`,
+    states: {
+      pending: "pending",
+      running: "running",
+      ended: "ended",
+      done: "done",
+      failed: "failed",
+      timed_out: "timed out",
+      cancelled: "cancelled",
+      fenced: "fenced",
+      lost: "lost",
+      skipped: "skipped",
+      delegated: "runs on Java, outcome unknown",
+      unreadable: "unreadable",
+    } as Texts,
+    reasons: {
+      disabled: "the shard or the job is disabled",
+      vanished: "the job has fewer shards now",
+      expired: "it did not start in time",
+      moved_to_java: "it was assigned to a Java instance",
+      cancelled: "cancelled before it started",
+    } as Texts,
+  },
   runMatrix: {
     title: "Run history",
     about: "observed since this page was opened",
     due: (at: string) => `due ${at}`,
     triggered: (at: string) => `triggered ${at}`,
     aboutHistory: (count: number) => `last ${plural(count, "run")}, newest on the right`,
-    hint: "Each square is one shard of a run. Click it to open the run.",
-    hintObserved: "Each square is one shard of a run.",
+    hint: "Each cell is one shard of a run. Click it to open the run.",
+    hintObserved: "Each cell is one shard of a run.",
     didNotRun: "did not run",
+    signs: { triggered: "triggered run", retried: "more than one attempt" },
     states: {
       OVER: "ended, outcome not observed",
       FRESH: "never ran",
@@ -145,6 +209,7 @@ export const job = {
     oneOff: "The job has no schedule. It runs only when triggered.",
     machineZone: "each instance's system time zone",
     never: "No further runs.",
+    disabled: "The job is disabled. It does not run on schedule until it is enabled.",
   },
   settings: {
     title: "Settings",

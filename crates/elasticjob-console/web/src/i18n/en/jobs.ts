@@ -63,6 +63,7 @@ export const jobs = {
     bulkStop: "Stop",
     oneOff: "on trigger only",
     dueNow: "due",
+    notWhileDisabled: "none while disabled",
     running: (count: number) => `${count} running`,
     waiting: (count: number) => `${count} awaiting failover`,
     misfired: (count: number) => `${count} misfired`,

@@ -106,7 +106,7 @@ export const runs = {
     last: "Last",
     links: "Open",
     lastRun: "last run",
-    failedRuns: "failed runs",
+    failedAttempts: "failed attempts",
     noFailures: "No failures",
     noFailuresAbout: "Every attempt that ended in this period succeeded.",
     missedReason: "Reason",
@@ -140,8 +140,10 @@ export const runs = {
     failedShards: "Failed shards",
     untrackedShards: "Not tracked",
     runByJava: (shards: number) => `${plural(shards, "shard")} run by Java`,
-    retry: (shards: number) =>
-      shards === 1 ? "Retry the failed shard" : `Retry ${shards} failed shards`,
+    retry: (shards: number, isCancelled: boolean) => {
+      const state = isCancelled ? "cancelled" : "failed";
+      return shards === 1 ? `Retry the ${state} shard` : `Retry ${shards} ${state} shards`;
+    },
     cancel: "Cancel this run",
     parameterUnknown:
       "This run was triggered, and its parameter is not recorded. If it had one, enter it again.",

@@ -50,6 +50,7 @@ export const shell = {
         "The login provider's response could not be verified. The console's audit log has the reason.",
       noRole:
         "You are logged in at the provider, but your groups have no role in this console. Ask an admin for one.",
+      tooMany: "Too many logins from your address failed. Wait a moment and try again.",
     } as Texts,
     devHint:
       "elasticjob dev: root / root. Otherwise, the console printed the first password when it was first started.",

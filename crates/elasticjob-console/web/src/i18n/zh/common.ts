@@ -24,8 +24,13 @@ export const common: typeof English = {
   rowsOf: (from, to, total) =>
     `第 ${from.toLocaleString("zh")}–${to.toLocaleString("zh")} 条，共 ${total.toLocaleString("zh")} 条`,
   pageNumber: (page) => `第 ${page} 页`,
+  unsaved: {
+    title: "不保存就离开？",
+    consequence: "本页的修改将丢失。",
+    leave: "放弃修改并离开",
+  },
   pagers: { first: "首页", previous: "上一页", next: "下一页", last: "末页" },
-  time: { viewer: "您的时区", job: "作业时区" },
+  time: { viewer: "您的时区", job: "作业时区", shownIn: (zone) => `时间按 ${zone} 显示` },
   roles: { viewer: "只读用户", operator: "操作员", admin: "管理员" },
   rolesAbout: {
     viewer: "可以查看全部内容",

@@ -5,6 +5,10 @@ const CHECKS: Record<string, [fine: string, wrong: string]> = {
   server: ["服务器没有发现问题。", "服务器没有应答、没有法定多数，或版本过旧。"],
   access: ["所有节点的访问权限一致。", "节点的访问权限不一致，有的程序可能无法读写。"],
   clock: ["时钟没有发现问题。", "本机与注册中心的时钟相差过大，请用时间服务器校准。"],
+  session: [
+    "会话的临时节点没有发现问题。",
+    "会话的临时节点过多：该会话结束后，ZooKeeper 可能无法重启。",
+  ],
   stale: ["没有遗留数据。", "有遗留数据：不再使用的服务器、作业记录或触发请求。"],
   job: ["作业的情况，供参考。", "作业目前无法正常运行。"],
 };
@@ -17,7 +21,14 @@ export const help: typeof English = {
     problems: (count) => `${count} 个问题`,
     runAgain: "重新检查",
     describe: (check, isProblem, message) => CHECKS[check]?.[isProblem ? 1 : 0] ?? message,
-    checks: { server: "服务器", access: "访问权限", clock: "时钟", stale: "遗留数据", job: "作业" },
+    checks: {
+      server: "服务器",
+      access: "访问权限",
+      clock: "时钟",
+      session: "会话",
+      stale: "遗留数据",
+      job: "作业",
+    },
   },
   help: {
     about: "Cron、术语和快捷键。",

@@ -55,10 +55,19 @@ export const job: typeof English = {
       waiting > 0
         ? `${name}：已在 ${instances} 个实例上触发；${waiting} 个实例已有待处理的触发，只运行一次。`
         : `${name}：已在 ${instances} 个实例上触发。`,
+    triggeredShards: (name, items) => `${name}：已触发分片 ${items.join("、")}。`,
+    openRun: "查看本次运行",
     cancelled: (name, requested, refused) =>
       requested === 0 && refused === 0
         ? `${name}：没有正在运行的分片。`
         : `${name}：已请求终止 ${requested} 个分片${refused > 0 ? `；${refused} 个无法终止` : ""}。`,
+    cancelTitle: (name) => `终止 ${name} 的当前运行？`,
+    cancelShardTitle: (name, item) => `终止 ${name} 的分片 ${item}？`,
+    cancelConsequences: [
+      "正在执行的分片会收到停止请求；已经完成的工作不会撤销。",
+      "它们记为已取消，不再重试。调度计划不变。",
+    ],
+    cancelButton: "终止运行",
     enabled: (name) => `${name} 已启用。`,
     disabled: (name) => `${name} 已禁用。`,
     shutDown: (name, count) => `${name}：已请求 ${count} 个实例下线。`,
@@ -74,6 +83,10 @@ export const job: typeof English = {
     triggerLogicalTime: "业务时间",
     triggerLogicalTimeAbout: "例如漏跑的日期；留空为当前时间。",
     triggerConsequence: (count) => `${count} 个实例立即将各自的分片运行一次，调度计划不变。`,
+    triggerConsequenceChosen: (items) =>
+      items.length === 0
+        ? "请至少选择一个分片。"
+        : `分片 ${items.join("、")} 立即运行一次，其他分片不运行。调度计划不变。`,
     triggerNoInstance: "没有实例在线，无法运行。",
     triggerJava: "Java 实例不支持指定分片、参数或业务时间，触发会被拒绝。",
     disableTitle: (name) => `禁用 ${name}？`,
@@ -103,6 +116,7 @@ export const job: typeof English = {
     noInstance: "没有实例在线",
     noInstanceAbout: "包含此作业的程序加入注册中心后，分片才会分配。",
     unassigned: "未分配",
+    unassignedDisabled: "作业已禁用",
     unassignedAbout: "尚未分配，或所属实例已离线",
     noneHere: "没有分片",
     leader: "主节点",
@@ -135,6 +149,52 @@ export const job: typeof English = {
     cancel: (item) => `终止分片 ${item}`,
     trigger: (item) => `触发分片 ${item}`,
   },
+  triggers: {
+    title: "未结束的触发",
+    requested: "触发时间",
+    by: "触发人",
+    queueTime: "排队时间",
+    parameter: "参数",
+    shards: "分片",
+    state: "状态",
+    since: "开始于",
+    instance: "实例",
+    actions: "操作",
+    java: "Java 版 ElasticJob",
+    unreadable: "无法读取此触发，因此不会运行任何分片。",
+    tooMany: "分片过多，未统计",
+    withdraw: "撤回",
+    withdrawTitle: (name) => `撤回 ${name} 的这次触发？`,
+    withdrawConsequences: (pending) => [
+      pending === null ? "尚未开始的分片不会运行。" : `尚未开始的 ${pending} 个分片不会运行。`,
+      "正在运行的分片会继续运行。",
+    ],
+    withdrawn: (name, withdrawn, started) =>
+      started > 0
+        ? `${name}：已撤回 ${withdrawn} 个分片的触发；${started} 个分片已开始。`
+        : `${name}：已撤回 ${withdrawn} 个分片的触发。`,
+    states: {
+      pending: "等待运行",
+      running: "运行中",
+      ended: "已结束",
+      done: "成功",
+      failed: "失败",
+      timed_out: "超时",
+      cancelled: "已取消",
+      fenced: "租约失效",
+      lost: "丢失",
+      skipped: "已跳过",
+      delegated: "由 Java 实例运行，结果未知",
+      unreadable: "无法读取",
+    },
+    reasons: {
+      disabled: "分片或作业已禁用",
+      vanished: "作业的分片数已减少",
+      expired: "未能及时开始",
+      moved_to_java: "已分配给 Java 实例",
+      cancelled: "在开始前已取消",
+    },
+  },
   runMatrix: {
     title: "运行历史",
     about: "自打开本页起观察到的运行",
@@ -143,6 +203,7 @@ export const job: typeof English = {
     aboutHistory: (count) => `最近 ${count} 次运行，最新的在右侧`,
     hint: "每个方块是一次运行的一个分片，点击可查看该次运行。",
     hintObserved: "每个方块是一次运行的一个分片。",
+    signs: { triggered: "手动触发的运行", retried: "不止一次尝试" },
     didNotRun: "未运行",
     states: {
       OVER: "已结束，结果未知",
@@ -161,6 +222,7 @@ export const job: typeof English = {
     oneOff: "没有调度计划，仅在触发时运行。",
     machineZone: "各实例的系统时区",
     never: "没有后续运行。",
+    disabled: "作业已禁用，启用之前不会按计划运行。",
   },
   settings: {
     title: "设置",

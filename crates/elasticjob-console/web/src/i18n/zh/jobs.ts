@@ -62,6 +62,7 @@ export const jobs: typeof English = {
     bulkStop: "停止",
     oneOff: "仅触发运行",
     dueNow: "已到期",
+    notWhileDisabled: "禁用期间不运行",
     running: (count) => `${count} 个运行中`,
     waiting: (count) => `${count} 个等待失效转移`,
     misfired: (count) => `${count} 个等待错过补偿`,

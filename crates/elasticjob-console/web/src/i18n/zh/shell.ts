@@ -48,6 +48,7 @@ export const shell: typeof English = {
       denied: "登录提供方拒绝了登录。",
       failed: "无法验证登录提供方的响应。原因见控制台的审计日志。",
       noRole: "您已在登录提供方登录，但您所在的组在本控制台没有角色。请联系管理员。",
+      tooMany: "来自您所在地址的登录失败次数过多，请稍后重试。",
     },
     devHint: "elasticjob dev：root / root。其他情况下，初始密码在控制台首次启动时打印。",
   },

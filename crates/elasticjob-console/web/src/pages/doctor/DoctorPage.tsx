@@ -1,16 +1,18 @@
 import { Button, Stack, Text } from "@mantine/core";
+import { useState } from "react";
 
 import { useDoctor } from "../../api/queries";
-import type { DoctorFinding } from "../../api/types";
 import { useHasRole, useRegistry } from "../../app/registry";
 import { Badge } from "../../components/Badge";
 import { Card } from "../../components/Card";
 import { Icon } from "../../components/Icon";
+import { MessageText } from "../../components/MessageText";
 import { PageHeader } from "../../components/PageHeader";
 import { ServerMessage } from "../../components/ServerMessage";
 import { EmptyState, ErrorState, Loading } from "../../components/states";
 import { useText } from "../../i18n";
 import classes from "./DoctorPage.module.css";
+import { type FindingGroup, groupFindings } from "./groups";
 
 export function DoctorPage() {
   const t = useText();
@@ -50,9 +52,11 @@ function Findings() {
         isFlush
       >
         <ul className={classes.findings}>
-          {[...problems, ...rest].map((each, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
-            <FindingRow key={index} finding={each} />
+          {groupFindings([...problems, ...rest]).map((group) => (
+            <FindingRow
+              key={`${group.check} ${group.isProblem} ${group.message} ${group.hint}`}
+              finding={group}
+            />
           ))}
         </ul>
       </Card>
@@ -60,10 +64,15 @@ function Findings() {
   );
 }
 
-function FindingRow({ finding }: { finding: DoctorFinding }) {
+/** Names that a group shows at first. */
+const INITIAL_NAMES = 5;
+
+function FindingRow({ finding }: { finding: FindingGroup }) {
   const t = useText();
+  const [shown, setShown] = useState(INITIAL_NAMES);
+  const { abouts } = finding;
   return (
-    <li className={classes.finding}>
+    <li className={classes.finding} data-finding={finding.check}>
       <div>
         <Badge tone={finding.isProblem ? "bad" : "ok"}>{t.doctor.checks[finding.check]}</Badge>
       </div>
@@ -71,11 +80,29 @@ function FindingRow({ finding }: { finding: DoctorFinding }) {
         <ServerMessage
           text={t.doctor.describe(finding.check, finding.isProblem, finding.message)}
           message={finding.message}
-          prefix={finding.about && <b>{finding.about}: </b>}
+          prefix={
+            abouts.length > 0 && (
+              <>
+                {abouts.length > 1 && `${abouts.length.toLocaleString()} × `}
+                <b>{abouts.slice(0, shown).join(", ")}</b>
+                {abouts.length > shown && (
+                  <Button
+                    variant="subtle"
+                    size="compact-xs"
+                    mx={4}
+                    onClick={() => setShown(abouts.length)}
+                  >
+                    {t.overview.more(abouts.length - shown)}
+                  </Button>
+                )}
+                {": "}
+              </>
+            )
+          }
         />
         {finding.hint && (
-          <Text size="sm" c="dimmed" className="wrap" lang="en">
-            {finding.hint}
+          <Text size="sm" c="dimmed" className="wrap" component="div" lang="en">
+            <MessageText text={finding.hint} />
           </Text>
         )}
       </div>

@@ -38,6 +38,15 @@ export function Failures() {
   );
 }
 
+/** The failed attempts of a group's job and time; a run that succeeded on a retry has some, too. */
+const attemptsOf = ({ jobName, first, last }: FailureGroup) => ({
+  job: jobName,
+  success: "false",
+  from: first ?? undefined,
+  // The end of a time span is exclusive.
+  to: last ? new Date(Date.parse(last) + 1).toISOString() : undefined,
+});
+
 function FailureTable({ rows }: { rows: FailureGroup[] }) {
   const t = useText();
   const to = useRegistryLink();
@@ -91,9 +100,9 @@ function FailureTable({ rows }: { rows: FailureGroup[] }) {
               <Anchor
                 component={Link}
                 size="sm"
-                to={`${to("runs")}${queryString({ job: row.jobName, state: "failed" })}`}
+                to={`${to("history")}${queryString(attemptsOf(row))}`}
               >
-                {t.history.failedRuns}
+                {t.history.failedAttempts}
               </Anchor>
             </Group>
           ),

@@ -32,7 +32,11 @@ export function HistoryPage() {
   const search = shared.size > 0 ? `?${shared}` : "";
   return (
     <>
-      <PageHeader title={t.history.title} about={t.history.abouts[view]} />
+      <PageHeader
+        title={t.history.title}
+        tabTitle={t.history.tabs[view]}
+        about={t.history.abouts[view]}
+      />
       <LinkTabs
         label={t.history.views}
         value={view}

@@ -12,6 +12,7 @@ import { RunTimeLink } from "../../components/RunTimeLink";
 import { SelectFilter } from "../../components/SelectFilter";
 import { useText } from "../../i18n";
 import { exportLinks, useTraces } from "./api";
+import { newestFirst } from "./traceOrder";
 
 const TONES: Record<string, Tone> = {
   TASK_STAGING: "off",
@@ -41,7 +42,7 @@ export function Traces() {
         />
       </FilterBar>
       <CursorList query={traces} filters={filters} emptyTitle={t.history.noTraces}>
-        {(items) => <TraceTable rows={items} />}
+        {(items) => <TraceTable rows={newestFirst(items)} />}
       </CursorList>
     </Box>
   );

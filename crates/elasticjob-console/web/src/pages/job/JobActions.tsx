@@ -7,13 +7,14 @@ import { Icon } from "../../components/Icon";
 import { RequireRole } from "../../components/RequireRole";
 import { useText } from "../../i18n";
 import { useJobActions } from "./actions";
+import { CancelDialog } from "./CancelDialog";
 import { DisableDialog } from "./DisableDialog";
 import { DumpDialog } from "./DumpDialog";
 import { RemoveDialog } from "./RemoveDialog";
 import { ShutDownDialog } from "./ShutDownDialog";
 import { TriggerDialog } from "./TriggerDialog";
 
-type OpenDialog = "trigger" | "disable" | "shutdown" | "remove" | "dump" | null;
+type OpenDialog = "trigger" | "cancel" | "disable" | "shutdown" | "remove" | "dump" | null;
 
 export function JobActions({ job }: { job: JobDetails }) {
   const t = useText();
@@ -70,7 +71,7 @@ export function JobActions({ job }: { job: JobDetails }) {
           <Menu.Item
             leftSection={<Icon name="stop" />}
             disabled={!isOperator}
-            onClick={() => actions.cancel.mutate({})}
+            onClick={() => setOpen("cancel")}
           >
             {t.job.cancel}
           </Menu.Item>
@@ -100,6 +101,7 @@ export function JobActions({ job }: { job: JobDetails }) {
         </Menu.Dropdown>
       </Menu>
       {open === "trigger" && <TriggerDialog job={job} onClose={close} />}
+      {open === "cancel" && <CancelDialog job={job.jobName} request={{}} onClose={close} />}
       {open === "disable" && (
         <DisableDialog
           name={job.jobName}

@@ -5,7 +5,7 @@ import { useJob } from "../../api/queries";
 import { NotFoundPage } from "../../app/NotFoundPage";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { Icon } from "../../components/Icon";
-import { PageHeader } from "../../components/PageHeader";
+import { PageHeader, usePageTitle } from "../../components/PageHeader";
 import { ErrorState, Loading } from "../../components/states";
 import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";
@@ -27,6 +27,9 @@ function JobTabs({ name, tab }: { name: string; tab: string }) {
   const navigate = useNavigate();
   const registry = useRegistry();
   const job = useJob(registry, name);
+  const part = t.job.tabs[tab as keyof typeof t.job.tabs];
+  // Before the job is loaded, and if it cannot be.
+  usePageTitle(name, part);
 
   const crumbs = (
     <Breadcrumbs mb={6} fz="sm">
@@ -58,8 +61,14 @@ function JobTabs({ name, tab }: { name: string; tab: string }) {
       {crumbs}
       <PageHeader
         title={name}
+        tabTitle={part}
         about={details.description}
-        badge={<JobStatusBadge status={details.status} />}
+        badge={
+          <JobStatusBadge
+            status={details.status}
+            isDisabledInConfig={details.config.properties?.disabled === true}
+          />
+        }
       >
         <JobActions job={details} />
       </PageHeader>

@@ -9,6 +9,9 @@ import { Pager } from "../../components/Pager";
 import { fromLocalInput, toLocalInput } from "../../components/timeRange";
 import { useText } from "../../i18n";
 import { useJobActions } from "./actions";
+import { laneOf } from "./shards/lanes";
+
+const toNumbers = (items: string[]) => items.map(Number).sort((a, b) => a - b);
 
 /** Triggers all or selected shards, with an optional parameter and logical time. */
 export function TriggerDialog({
@@ -39,10 +42,19 @@ export function TriggerDialog({
   const hasJava = job.instanceList.some((each) => each.language === "java");
   const isRustOnly = scope === "some" || parameter !== "" || logicalTime !== "";
 
+  // Owners of the chosen shards; those of another page of shards are not known here.
+  const owners = new Set(
+    shards.data?.items.filter(({ item }) => chosen.includes(String(item))).map(laneOf),
+  );
+  const runners =
+    scope === "all"
+      ? job.instanceList
+      : job.instanceList.filter(({ instanceId }) => owners.has(instanceId));
+
   const submit = () =>
     trigger.mutate(
       {
-        shards: scope === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
+        shards: scope === "some" ? toNumbers(chosen) : undefined,
         parameter: parameter || undefined,
         // An unchanged time is sent as it was, because the input drops milliseconds.
         at: logicalTime === initialTime ? initial.at : fromLocalInput(logicalTime) || undefined,
@@ -125,11 +137,13 @@ export function TriggerDialog({
               <List.Item>
                 {job.instanceList.length === 0
                   ? t.job.triggerNoInstance
-                  : t.job.triggerConsequence(job.instanceList.length)}
+                  : scope === "some"
+                    ? t.job.triggerConsequenceChosen(toNumbers(chosen))
+                    : t.job.triggerConsequence(job.instanceList.length)}
               </List.Item>
-              {job.instanceList.length > 0 && job.instanceList.length <= 6 && (
+              {runners.length > 0 && runners.length <= 6 && (
                 <List.Item>
-                  {job.instanceList.map((each, index) => (
+                  {runners.map((each, index) => (
                     <span key={each.instanceId}>
                       {index > 0 && <>, </>}
                       <InstanceName id={each.instanceId} known={job.instanceList} />

@@ -3,25 +3,28 @@ import { useState } from "react";
 import { useAction } from "../../api/action";
 import { queryString, request } from "../../api/client";
 import { IdempotencyKey } from "../../api/idempotency";
-import { jobPath, queryKeys } from "../../api/queries";
+import { jobPath, queryKeys, triggerPath } from "../../api/queries";
 import type {
   CancelRequest,
   CancelResponse,
   SwitchResponse,
   TriggerRequest,
   TriggerResponse,
+  WithdrawResponse,
 } from "../../api/types";
-import { useRegistry } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
 import { useText } from "../../i18n";
 
 export function useJobActions(job: string) {
   const t = useText();
   const registry = useRegistry();
+  const to = useRegistryLink();
   const path = jobPath(registry, job);
   const [idempotencyKey] = useState(() => new IdempotencyKey());
   const invalidates = [
     queryKeys.job(registry, job),
     queryKeys.shards(registry, job),
+    queryKeys.triggers(registry, job),
     queryKeys.jobs(registry),
     queryKeys.overview(registry),
   ];
@@ -32,17 +35,26 @@ export function useJobActions(job: string) {
         request("POST", `${path}/trigger`, body, {
           "Idempotency-Key": idempotencyKey.keyFor(body),
         }),
-      successMessage: (done) =>
-        t.job.triggered(job, done.instances.length, done.alreadyPending.length),
+      successMessage: (done, { shards }) =>
+        shards
+          ? t.job.triggeredShards(job, shards)
+          : t.job.triggered(job, done.instances.length, done.alreadyPending.length),
+      successLink: ({ runId }) => ({ to: to("runs", runId), label: t.job.openRun }),
       invalidates,
       onSuccess: () => idempotencyKey.clear(),
     }),
     cancel: useAction<CancelRequest, CancelResponse>({
       send: (body) => request("POST", `${path}/cancel`, body),
-      successMessage: ({ requested, notCancellable }) => {
-        const cancelled = Object.values(requested).flat().length;
+      successMessage: ({ requested, withdrawn, notCancellable }) => {
+        const cancelled = Object.values(requested).flat().length + withdrawn.length;
         return t.job.cancelled(job, cancelled, Object.keys(notCancellable).length);
       },
+      invalidates,
+    }),
+    withdraw: useAction<{ runId: string }, WithdrawResponse>({
+      send: ({ runId }) => request("POST", `${triggerPath(registry, job, runId)}/withdraw`),
+      successMessage: ({ withdrawn, started }) =>
+        t.triggers.withdrawn(job, withdrawn.length, started.length),
       invalidates,
     }),
     enable: useAction<void, SwitchResponse>({

@@ -37,7 +37,7 @@ export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
                 {row.problem ?? row.description}
               </Text>
               <Group gap={6} mt={4}>
-                <JobStatusBadge status={row.status} />
+                <JobStatusBadge status={row.status} isDisabledInConfig={row.disabled} />
                 <JobRowBadges row={row} />
               </Group>
               <Group gap="md" mt={4}>

@@ -132,7 +132,7 @@ const Row = memo(function Row({
       </Table.Td>
       <Table.Td>
         <Group gap={6}>
-          <JobStatusBadge status={row.status} />
+          <JobStatusBadge status={row.status} isDisabledInConfig={row.disabled} />
           <JobRowBadges row={row} />
         </Group>
       </Table.Td>

@@ -2,14 +2,14 @@ import { Stack, Text } from "@mantine/core";
 
 import type { JobRow } from "../../api/types";
 import { useNow } from "../../components/now";
+import { isJobDisabled } from "../../components/statuses";
 import { Timestamp } from "../../components/Timestamp";
 import { shortTime, toIanaZone, viewerZone } from "../../components/time";
-import { useLocale, useText } from "../../i18n";
+import { useText } from "../../i18n";
 
 /** Next fire: relative, in the viewer's time zone and, if it differs, in the job's. */
 export function NextFire({ row }: { row: JobRow }) {
   const t = useText();
-  const locale = useLocale();
   const now = useNow();
   if (!row.cron) {
     return (
@@ -18,11 +18,12 @@ export function NextFire({ row }: { row: JobRow }) {
       </Text>
     );
   }
-  if (!row.nextFireTime) {
+  const isDisabled = isJobDisabled(row.status, row.disabled);
+  if (!row.nextFireTime || isDisabled) {
     return (
       <Stack gap={0}>
         <Text size="sm" c="dimmed">
-          –
+          {isDisabled ? t.jobs.notWhileDisabled : "–"}
         </Text>
         <Text size="xs" c="dimmed" className="mono">
           {row.cron}
@@ -49,7 +50,7 @@ export function NextFire({ row }: { row: JobRow }) {
         {isElsewhere && (
           <span>
             {" "}
-            · {shortTime(row.nextFireTime, locale, now, own)} {row.timeZone}
+            · {shortTime(row.nextFireTime, now, own)} {row.timeZone}
           </span>
         )}
       </Text>

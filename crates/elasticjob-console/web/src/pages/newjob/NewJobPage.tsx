@@ -37,7 +37,6 @@ export function NewJobPage() {
       }),
     successMessage: () => t.newJob.stored(job),
     invalidates: [queryKeys.jobs(registry), queryKeys.overview(registry)],
-    onSuccess: () => void navigate(to("jobs", job)),
   });
   return (
     <>
@@ -83,6 +82,7 @@ export function NewJobPage() {
             base={BASES[kind] ?? {}}
             handler={handler}
             store={store}
+            onStored={() => void navigate(to("jobs", job))}
           />
         </div>
       )}

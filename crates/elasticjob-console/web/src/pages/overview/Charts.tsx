@@ -93,8 +93,8 @@ function ChartPair({
   const { count, bucketMs } = RANGES[range];
   const { from, counts, latest } = useMemo(() => toSeries(buckets, count), [buckets, count]);
   const ticks = useMemo(
-    () => timeTicks(from, bucketMs, count, isNarrow ? 5 : 8, locale),
-    [from, bucketMs, count, isNarrow, locale],
+    () => timeTicks(from, bucketMs, count, isNarrow ? 5 : 8),
+    [from, bucketMs, count, isNarrow],
   );
   const outcomes = useMemo<Layer[]>(
     () =>
@@ -114,7 +114,7 @@ function ChartPair({
     ];
   }, [latest, lateAfterMs, t]);
 
-  const bucketLabel = (index: number) => dateTime(from + index * bucketMs, locale);
+  const bucketLabel = (index: number) => dateTime(from + index * bucketMs);
   const runsLink = (index: number, state?: string) => {
     const parameters = new URLSearchParams({
       from: new Date(from + index * bucketMs).toISOString(),

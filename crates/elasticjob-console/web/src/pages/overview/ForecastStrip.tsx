@@ -32,7 +32,7 @@ export function ForecastStrip() {
       : t.overview.forecastSummary(total, Number(hours), isEstimated) +
         (busiest === null
           ? ""
-          : t.overview.forecastPeak(counts[busiest] ?? 0, dateTime(at(busiest), locale)));
+          : t.overview.forecastPeak(counts[busiest] ?? 0, dateTime(at(busiest))));
   return (
     <div>
       <Group justify="space-between" mb="xs" gap="xs">
@@ -55,7 +55,7 @@ export function ForecastStrip() {
           <Tooltip
             // biome-ignore lint/suspicious/noArrayIndexKey: a cell is identified by its position; its time changes with every refetch.
             key={index}
-            label={t.overview.forecastCell(dateTime(at(index), locale), counts[index] ?? 0)}
+            label={t.overview.forecastCell(dateTime(at(index)), counts[index] ?? 0)}
             openDelay={0}
           >
             <span className={classes.cell} data-level={level} />

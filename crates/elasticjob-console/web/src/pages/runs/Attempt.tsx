@@ -25,11 +25,14 @@ export function AttemptReason({ attempt }: { attempt: Execution }) {
   );
 }
 
+/** A cancelled attempt did not fail: someone asked for its end. */
+const causeColour = ({ state }: Execution) => (state === "cancelled" ? "dimmed" : "var(--bad)");
+
 /** First line of the failure cause. */
 export function AttemptCause({ attempt }: { attempt: Execution }) {
   if (!attempt.failureCause) return null;
   return (
-    <Text size="xs" c="var(--bad)" lineClamp={1} maw={360} className="wrap">
+    <Text size="xs" c={causeColour(attempt)} lineClamp={1} maw={360} className="wrap">
       {attempt.failureCause.trim().split("\n", 1)[0]}
     </Text>
   );
@@ -46,7 +49,7 @@ export function AttemptDetail({ attempt }: { attempt: Execution }) {
           m={0}
           mb="xs"
           size="xs"
-          c="var(--bad)"
+          c={causeColour(attempt)}
           className="mono cause"
           tabIndex={0}
         >

@@ -9,7 +9,7 @@ import { Card } from "../../components/Card";
 import { Icon } from "../../components/Icon";
 import { Loading } from "../../components/states";
 import { timeOfDay } from "../../components/time";
-import { useLocale, useText } from "../../i18n";
+import { useText } from "../../i18n";
 import classes from "./OutputCard.module.css";
 import { type StreamState, stripAnsi, useOutput } from "./output";
 
@@ -128,10 +128,9 @@ const OutputRow = memo(function OutputRow({
   line: OutputLine;
   hasShard: boolean;
 }) {
-  const locale = useLocale();
   return (
     <div className={classes.line} data-stream={line.stream.toLowerCase()}>
-      <span className={classes.at}>{line.at ? timeOfDay(line.at, locale) : ""}</span>
+      <span className={classes.at}>{line.at ? timeOfDay(line.at) : ""}</span>
       {hasShard && <span className={classes.item}>{line.shardingItem}</span>}
       <span className={classes.text}>{stripAnsi(line.text)}</span>
     </div>

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { toProblem } from "../../api/problem";
-import { useJob } from "../../api/queries";
+import { useJob, useTrigger } from "../../api/queries";
 import type { JobDetails, RunDetails } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
@@ -15,10 +15,11 @@ import { PageHeader } from "../../components/PageHeader";
 import { RequireRole } from "../../components/RequireRole";
 import { EmptyState, ErrorState, Loading } from "../../components/states";
 import { Timestamp } from "../../components/Timestamp";
-import { formatDuration } from "../../components/time";
+import { dateTime, formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { useJobActions } from "../job/actions";
+import { CancelDialog } from "../job/CancelDialog";
 import { TriggerDialog } from "../job/TriggerDialog";
+import { runQueueTime } from "../job/triggers/queueTime";
 import { useRun } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
@@ -59,11 +60,18 @@ export function RunPage() {
 
 function RunView({ run }: { run: RunDetails }) {
   const t = useText();
-  const job = useJob(useRegistry(), run.jobName);
+  const registry = useRegistry();
+  const job = useJob(registry, run.jobName);
+  const trigger = useTrigger(registry, run.jobName, run.runId, run.source === "trigger").data;
+  const queueTime = trigger ? runQueueTime(trigger, run) : null;
+  const start = run.startedAt ?? run.dueAt;
+  // What someone asked for is no failure.
+  const isCancelled = run.state === "cancelled";
   return (
     <>
       <PageHeader
         title={t.runs.title(run.jobName)}
+        tabTitle={start ? dateTime(start) : undefined}
         badge={<RunBadge state={run.state} />}
         about={
           <>
@@ -74,8 +82,7 @@ function RunView({ run }: { run: RunDetails }) {
                 · <RunSource source={run.source} />
               </>
             )}
-            {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
-            <Timestamp at={run.startedAt ?? run.dueAt} />
+            {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} · <Timestamp at={start} />
           </>
         }
       >
@@ -83,8 +90,14 @@ function RunView({ run }: { run: RunDetails }) {
       </PageHeader>
       <Stack gap="md">
         {run.failure && (
-          <Card title={t.runs.failure}>
-            <Text component="pre" m={0} size="sm" c="var(--bad)" className="mono cause">
+          <Card title={isCancelled ? t.runs.reason : t.runs.failure}>
+            <Text
+              component="pre"
+              m={0}
+              size="sm"
+              c={isCancelled ? undefined : "var(--bad)"}
+              className="mono cause"
+            >
               {run.failure}
             </Text>
           </Card>
@@ -120,6 +133,15 @@ function RunView({ run }: { run: RunDetails }) {
               {run.source && <RunSource source={run.source} />}
             </DescriptionItem>
             <DescriptionItem term={t.history.triggeredBy}>{run.triggeredBy}</DescriptionItem>
+            <DescriptionItem term={t.triggers.requested}>
+              {trigger?.requestedAt && <Timestamp at={trigger.requestedAt} />}
+            </DescriptionItem>
+            <DescriptionItem term={t.triggers.queueTime}>
+              {queueTime !== null && formatDuration(queueTime)}
+            </DescriptionItem>
+            <DescriptionItem term={t.triggers.parameter}>
+              {trigger?.parameter && <span className="mono">{trigger.parameter}</span>}
+            </DescriptionItem>
             <DescriptionItem term={t.history.traceId}>
               {run.traceId && <span className="mono">{run.traceId}</span>}
             </DescriptionItem>
@@ -135,29 +157,38 @@ function RunView({ run }: { run: RunDetails }) {
 
 /** Cancels a running run, or retries the failed shards of an ended one. */
 function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
+  return run.state === "running" ? <CancelAction run={run} /> : <RetryAction run={run} job={job} />;
+}
+
+function CancelAction({ run }: { run: RunDetails }) {
   const t = useText();
-  const actions = useJobActions(run.jobName);
   const [isOpen, setOpen] = useState(false);
-  const failed = run.items
-    .filter(({ state }) => state !== "done" && state !== "running")
-    .map(({ item }) => item);
-  if (run.state === "running") {
-    return (
+  const close = () => setOpen(false);
+  return (
+    <>
       <RequireRole minimum="operator">
         {(isRefused) => (
           <Button
             variant="default"
             leftSection={<Icon name="stop" />}
             disabled={isRefused}
-            loading={actions.cancel.isPending}
-            onClick={() => actions.cancel.mutate({ run: run.runId })}
+            onClick={() => setOpen(true)}
           >
             {t.history.cancel}
           </Button>
         )}
       </RequireRole>
-    );
-  }
+      {isOpen && <CancelDialog job={run.jobName} request={{ run: run.runId }} onClose={close} />}
+    </>
+  );
+}
+
+function RetryAction({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
+  const t = useText();
+  const [isOpen, setOpen] = useState(false);
+  const failed = run.items
+    .filter(({ state }) => state !== "done" && state !== "running")
+    .map(({ item }) => item);
   if (failed.length === 0) return null;
   return (
     <>
@@ -170,7 +201,7 @@ function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined
             disabled={isRefused || !job}
             onClick={() => setOpen(true)}
           >
-            {t.history.retry(failed.length)}
+            {t.history.retry(failed.length, run.state === "cancelled")}
           </Button>
         )}
       </RequireRole>

@@ -71,7 +71,11 @@ function RunTable({ runs }: { runs: Run[] }) {
             <>
               <JobLink name={run.jobName} />
               {run.failure && (
-                <Text size="xs" c="var(--bad)" lineClamp={1}>
+                <Text
+                  size="xs"
+                  c={run.state === "cancelled" ? "dimmed" : "var(--bad)"}
+                  lineClamp={1}
+                >
                   {run.failure}
                 </Text>
               )}

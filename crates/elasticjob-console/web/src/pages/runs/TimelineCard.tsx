@@ -9,7 +9,7 @@ import { InstanceName } from "../../components/InstanceName";
 import { useNow } from "../../components/now";
 import { EmptyState } from "../../components/states";
 import { formatDuration, shortTime } from "../../components/time";
-import { useLocale, useText } from "../../i18n";
+import { useText } from "../../i18n";
 import { AttemptCause, AttemptDetail, AttemptReason } from "./Attempt";
 import { RunBadge, STATE_TONES } from "./RunBadge";
 import classes from "./TimelineCard.module.css";
@@ -18,7 +18,6 @@ import { type Bar, INITIAL_LIMIT, toTimeline } from "./timeline";
 /** Every attempt of every shard: instance, reason, duration and outcome. */
 export function TimelineCard({ attempts, known }: { attempts: Execution[]; known?: Instance[] }) {
   const t = useText();
-  const locale = useLocale();
   const now = useNow();
   const [limit, setLimit] = useState(INITIAL_LIMIT);
   const { bars, from, lengthMs, omitted } = toTimeline(attempts, now, limit);
@@ -29,7 +28,7 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
       right={
         from !== null && (
           <Text size="xs" c="dimmed" className="numeric">
-            {t.history.timelineScale(shortTime(from, locale, now), formatDuration(lengthMs))}
+            {t.history.timelineScale(shortTime(from, now), formatDuration(lengthMs))}
           </Text>
         )
       }
@@ -120,13 +119,12 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
 
 function TimelineBar({ bar, known }: { bar: Bar; known?: Instance[] }) {
   const t = useText();
-  const locale = useLocale();
   const now = useNow();
   const { attempt } = bar;
   const state = attempt.state;
   const name = known?.find((each) => each.instanceId === attempt.instance)?.labels?.name;
   const label = [
-    attempt.startTime && shortTime(attempt.startTime, locale, now),
+    attempt.startTime && shortTime(attempt.startTime, now),
     t.runs.states[state] ?? state,
     bar.tookMs !== null && formatDuration(bar.tookMs),
     name ?? attempt.instance,

@@ -7,6 +7,7 @@ import { useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
 import { useText } from "../../i18n";
 import { TraceTable } from "../history/Traces";
+import { newestFirst } from "../history/traceOrder";
 
 const MAX_TRACES = 50;
 
@@ -15,7 +16,6 @@ export function TracesCard({ run }: { run: RunDetails }) {
   const t = useText();
   const to = useRegistryLink();
   if (run.traces.length === 0) return null;
-  const newest = [...run.traces].sort((a, b) => at(b.creationTime) - at(a.creationTime));
   return (
     <Card
       title={t.history.tabs.traces}
@@ -30,9 +30,7 @@ export function TracesCard({ run }: { run: RunDetails }) {
         </Anchor>
       }
     >
-      <TraceTable rows={newest.slice(0, MAX_TRACES)} isSingleRun />
+      <TraceTable rows={newestFirst(run.traces).slice(0, MAX_TRACES)} isSingleRun />
     </Card>
   );
 }
-
-const at = (instant: string | null) => (instant ? Date.parse(instant) : 0);

@@ -33,7 +33,7 @@ export function CronField({
       <TextInput
         label={label}
         description={about}
-        placeholder="0 0/5 * * * ?"
+        placeholder={t.config.example("0 0/5 * * * ?")}
         value={value}
         error={error}
         disabled={isReadOnly}

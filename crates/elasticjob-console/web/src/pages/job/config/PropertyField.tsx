@@ -69,23 +69,27 @@ export function PropertyField({ field, value, error, isReadOnly, onChange }: Pro
           onChange={(event) => onChange(event.currentTarget.value)}
         />
       );
-    default:
+    default: {
+      const placeholder = field.example
+        ? t.config.example(field.example)
+        : field.fallback && t.config.fallback(field.fallback);
       return field.key === "timeZone" ? (
         <Autocomplete
           {...common}
           data={ZONES}
           limit={30}
-          placeholder={field.placeholder}
+          placeholder={placeholder}
           value={String(value)}
           onChange={onChange}
         />
       ) : (
         <TextInput
           {...common}
-          placeholder={field.placeholder}
+          placeholder={placeholder}
           value={String(value)}
           onChange={(event) => onChange(event.currentTarget.value)}
         />
       );
+    }
   }
 }

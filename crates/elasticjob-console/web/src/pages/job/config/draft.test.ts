@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Properties } from "../../../api/types";
-import { rebaseDraft, toDraft, toProperties } from "./draft";
+import { isEdited, missingProperty, rebaseDraft, toDraft, toProperties } from "./draft";
 
 const STORED: Properties = {
   jobName: "settle",
@@ -34,6 +34,30 @@ test("an empty field is omitted, and a number stays a number", () => {
   expect(sent).not.toHaveProperty("cron");
   expect(sent.shardingTotalCount).toBe(8);
   expect(sent.props).toEqual({ "streaming.process": "true", "email.password": "***" });
+});
+
+test("a draft is edited until the edit is taken back", () => {
+  const draft = toDraft(STORED);
+  expect(isEdited(draft, STORED)).toBe(false);
+  draft.values.cron = "0 0 3 * * ?";
+  expect(isEdited(draft, STORED)).toBe(true);
+  draft.values.cron = STORED.cron ?? "";
+  expect(isEdited(draft, STORED)).toBe(false);
+
+  const added = { ...draft, others: [...draft.others, { key: "", value: "" }] };
+  expect(isEdited(added, STORED)).toBe(false);
+  const named = { ...draft, others: [...draft.others, { key: "team", value: "billing" }] };
+  expect(isEdited(named, STORED)).toBe(true);
+});
+
+test("a script job needs a command, and an HTTP job a URL", () => {
+  const draft = (props: Record<string, string>) => toDraft({ props });
+
+  expect(missingProperty(draft({ "script.command.line": " " }))).toBe("script.command.line");
+  expect(missingProperty(draft({ "script.command.line": "echo" }), "SCRIPT")).toBeUndefined();
+  expect(missingProperty(draft({}), "SCRIPT")).toBe("script.command.line");
+  expect(missingProperty(draft({ "http.uri": "" }), "HTTP")).toBe("http.uri");
+  expect(missingProperty(draft({ team: "" }))).toBeUndefined();
 });
 
 test("a property with its old name is shown, and sent under one name", () => {

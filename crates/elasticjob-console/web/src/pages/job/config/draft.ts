@@ -52,6 +52,24 @@ export function toProperties(draft: Draft, base: Properties): Properties {
   return properties;
 }
 
+/** Whether the user changed anything; text that was typed and taken back is no edit. */
+export const isEdited = (draft: Draft, base: Properties): boolean =>
+  JSON.stringify(toProperties(draft, base)) !== JSON.stringify(toProperties(toDraft(base), base));
+
+/** What a job of a type cannot run without. */
+const REQUIRED: Record<string, string> = {
+  SCRIPT: "script.command.line",
+  HTTP: "http.uri",
+};
+
+/** The key of a property that is needed and empty; `handler` is the type of a new job. */
+export function missingProperty({ others }: Draft, handler?: string): string | undefined {
+  const row = (key: string) => others.find((each) => each.key.trim() === key);
+  return Object.entries(REQUIRED).find(([type, key]) =>
+    type === handler ? !row(key)?.value.trim() : row(key)?.value.trim() === "",
+  )?.[1];
+}
+
 /** Applies the edits of a draft to a newer stored version. */
 export function rebaseDraft(draft: Draft, before: Properties, theirs: Properties): Draft {
   const old = toDraft(before);

@@ -1,6 +1,13 @@
 /** A field of the configuration form. A key that starts with `props.` belongs to the map `props`. */
 export type Field =
-  | { key: string; kind: "text" | "number" | "area"; placeholder?: string }
+  | {
+      key: string;
+      kind: "text" | "number" | "area";
+      /** A possible value, shown in an empty field and marked as an example. */
+      example?: string;
+      /** The value that applies if the field is empty. */
+      fallback?: string;
+    }
   | { key: string; kind: "switch" }
   | { key: string; kind: "choice"; choices: string[] };
 
@@ -11,10 +18,10 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     name: "schedule",
     column: 0,
     fields: [
-      { key: "cron", kind: "text", placeholder: "0 0/5 * * * ?" },
-      { key: "timeZone", kind: "text", placeholder: "Asia/Shanghai" },
+      { key: "cron", kind: "text", example: "0 0/5 * * * ?" },
+      { key: "timeZone", kind: "text", example: "Asia/Shanghai" },
       { key: "props.elasticjob.dst", kind: "choice", choices: ["default", "quartz"] },
-      { key: "props.elasticjob.catch.up", kind: "text", placeholder: "none" },
+      { key: "props.elasticjob.catch.up", kind: "text", fallback: "none" },
     ],
   },
   {
@@ -22,7 +29,7 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     column: 1,
     fields: [
       { key: "shardingTotalCount", kind: "number" },
-      { key: "shardingItemParameters", kind: "text", placeholder: "0=Beijing,1=Shanghai" },
+      { key: "shardingItemParameters", kind: "text", example: "0=Beijing,1=Shanghai" },
       { key: "jobParameter", kind: "text" },
       {
         key: "jobShardingStrategyType",
@@ -40,9 +47,9 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
       { key: "failover", kind: "switch" },
       { key: "misfire", kind: "switch" },
       { key: "monitorExecution", kind: "switch" },
-      { key: "props.elasticjob.timeout", kind: "text", placeholder: "90s" },
-      { key: "props.elasticjob.retry.max.attempts", kind: "text", placeholder: "1" },
-      { key: "props.elasticjob.retry.backoff", kind: "text", placeholder: "1s..1m" },
+      { key: "props.elasticjob.timeout", kind: "text", example: "90s" },
+      { key: "props.elasticjob.retry.max.attempts", kind: "text", fallback: "1" },
+      { key: "props.elasticjob.retry.backoff", kind: "text", fallback: "1s..1m" },
       {
         key: "props.elasticjob.on.lease.loss",
         kind: "choice",

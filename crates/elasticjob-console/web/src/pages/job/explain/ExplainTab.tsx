@@ -6,6 +6,7 @@ import type { Finding, Instance, JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
 import { Card } from "../../../components/Card";
 import { Icon, type IconName } from "../../../components/Icon";
+import { MessageText } from "../../../components/MessageText";
 import { ServerMessage } from "../../../components/ServerMessage";
 import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
@@ -90,8 +91,8 @@ function FindingRow({ finding, known }: { finding: Finding; known: Instance[] })
           known={known}
         />
         {finding.hint && (
-          <Text size="sm" c="dimmed" className="wrap" lang="en">
-            {finding.hint}
+          <Text size="sm" c="dimmed" className="wrap" component="div" lang="en">
+            <MessageText text={finding.hint} />
           </Text>
         )}
       </div>

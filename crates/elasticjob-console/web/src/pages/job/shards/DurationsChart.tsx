@@ -39,9 +39,9 @@ export function DurationsChart({ job }: { job: string }) {
     () =>
       evenTicks(runs.length, isNarrow ? 4 : 7, (index) => {
         const at = runs[index]?.startedAt;
-        return at ? timeOfDay(at, locale) : "";
+        return at ? timeOfDay(at) : "";
       }),
-    [runs, isNarrow, locale],
+    [runs, isNarrow],
   );
   if (isNoHistoryError(figures.error)) return null;
   if (figures.isPending) {
@@ -69,15 +69,17 @@ export function DurationsChart({ job }: { job: string }) {
         layers={layers}
         barLabel={(index) => {
           const at = runs[index]?.startedAt;
-          return at ? shortTime(at, locale, Date.now()) : "–";
+          return at ? shortTime(at, Date.now()) : "–";
         }}
         barHeader={t.charts.started}
         ticks={ticks}
         steps={DURATION_STEPS}
         format={(value) => formatDuration(value)}
-        layerTotal={(layer) =>
-          layer.values.filter((value) => value > 0).length.toLocaleString(locale)
+        // A run that failed at once took 0 ms, and counts.
+        layerTotal={({ tone }) =>
+          runs.filter((run) => run.state === tone).length.toLocaleString(locale)
         }
+        hasBar={(index) => index < runs.length}
         linkOf={(index) => {
           const run = runs[index];
           return run ? to("runs", run.runId) : null;

@@ -1,5 +1,5 @@
-import { Text } from "@mantine/core";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { Group, Text } from "@mantine/core";
+import { type KeyboardEvent, type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { Link } from "react-router";
 
 import type { Instance, Shard } from "../../../api/types";
@@ -7,7 +7,7 @@ import { useRegistryLink } from "../../../app/registry";
 import type { Tone } from "../../../components/Badge";
 import { useNow } from "../../../components/now";
 import { formatDuration, shortTime } from "../../../components/time";
-import { useLocale, useText } from "../../../i18n";
+import { useText } from "../../../i18n";
 import type { Cell, MatrixRun } from "./matrixRuns";
 import classes from "./RunMatrix.module.css";
 
@@ -22,6 +22,9 @@ const TONES: Record<Cell["state"], Tone> = {
   CANCELLED: "warn",
   FENCED: "warn",
 };
+
+/** Distance (px) from the newest run that still counts as there: less than a cell. */
+const END_TOLERANCE = 12;
 
 /** Steps of the arrow keys, in runs and shards. */
 const ARROWS: Record<string, [run: number, shard: number]> = {
@@ -46,21 +49,25 @@ export function RunMatrix({
 }) {
   const t = useText();
   const to = useRegistryLink();
-  const locale = useLocale();
   const now = useNow();
   const box = useRef<HTMLElement>(null);
   const [hovered, setHovered] = useState<string | null>(null);
-  const newest = runs.at(-1)?.runId;
-  // New runs appear on the right, so scroll there.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new run makes the box wider; its id is not read.
-  useEffect(() => {
-    if (box.current) box.current.scrollLeft = box.current.scrollWidth;
-  }, [newest]);
+  const isAtNewest = useRef(true);
+  // New runs appear on the right and recorded ones on the left; both make the box wider. It stays at the newest run
+  // unless the user scrolled back.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect runs when the runs change, and reads none of them.
+  useLayoutEffect(() => {
+    if (box.current && isAtNewest.current) box.current.scrollLeft = box.current.scrollWidth;
+  }, [runs]);
+  const onScroll = ({ currentTarget }: UIEvent<HTMLElement>) => {
+    const { scrollWidth, scrollLeft, clientWidth } = currentTarget;
+    isAtNewest.current = scrollWidth - scrollLeft - clientWidth < END_TOLERANCE;
+  };
 
   const runLabel = (run: MatrixRun) =>
     run.dueAt
-      ? t.runMatrix.due(shortTime(run.dueAt, locale, now))
-      : t.runMatrix.triggered(shortTime(run.since, locale, now));
+      ? t.runMatrix.due(shortTime(run.dueAt, now))
+      : t.runMatrix.triggered(shortTime(run.since, now));
   const cellLabel = (run: MatrixRun, item: number, cell: Cell | undefined) => {
     if (!cell) return `${runLabel(run)} · ${t.explain.ofShard(item)}: ${t.runMatrix.didNotRun}`;
     const name = known.find((each) => each.instanceId === cell.instanceId)?.labels?.name;
@@ -94,6 +101,7 @@ export function RunMatrix({
         aria-label={t.runMatrix.title}
         tabIndex={isRecorded ? -1 : 0}
         className={classes.box}
+        onScroll={onScroll}
       >
         <table
           className={classes.matrix}
@@ -138,6 +146,21 @@ export function RunMatrix({
           </tbody>
         </table>
       </section>
+      <Group gap="md" mt={6} data-legend>
+        {(["triggered", "retried"] as const).map((sign) => (
+          <Group gap={6} key={sign} wrap="nowrap">
+            <span
+              className={classes.cell}
+              data-tone="ok"
+              {...{ [`data-${sign}`]: true }}
+              aria-hidden="true"
+            />
+            <Text size="xs" c="dimmed">
+              {t.runMatrix.signs[sign]}
+            </Text>
+          </Group>
+        ))}
+      </Group>
       <Text size="xs" c="dimmed" mt={6} className="wrap" aria-hidden="true">
         {hovered ?? (isRecorded ? t.runMatrix.hint : t.runMatrix.hintObserved)}
       </Text>

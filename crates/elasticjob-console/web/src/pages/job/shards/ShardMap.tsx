@@ -4,8 +4,9 @@ import type { Instance, JobDetails, Shard } from "../../../api/types";
 import { Icon } from "../../../components/Icon";
 import { InstanceName } from "../../../components/InstanceName";
 import { EmptyState } from "../../../components/states";
+import { isJobDisabled } from "../../../components/statuses";
 import { useText } from "../../../i18n";
-import { laneOf, toneOf } from "./lanes";
+import { laneOf, statusOf, toneOf } from "./lanes";
 import classes from "./ShardMap.module.css";
 
 /** Shard assignment with one lane per instance. When an instance dies, its shards move to other lanes. */
@@ -18,21 +19,22 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
       </EmptyState>
     );
   }
+  const isOff = isJobDisabled(job.status, job.config.properties?.disabled === true);
   const online = new Set(job.instanceList.map((each) => each.instanceId));
   const unassigned = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
   return (
     <div className={classes.lanes}>
       {unassigned.length > 0 && (
-        <div className={classes.lane} data-unassigned>
+        <div className={classes.lane} data-unassigned={isOff ? "disabled" : "lost"}>
           <div className={classes.instance}>
-            <Text size="sm" fw={600} c="var(--bad)">
+            <Text size="sm" fw={600} c={isOff ? undefined : "var(--bad)"}>
               {t.shards.unassigned}
             </Text>
             <Text size="xs" c="dimmed">
-              {t.shards.unassignedAbout}
+              {isOff ? t.shards.unassignedDisabled : t.shards.unassignedAbout}
             </Text>
           </div>
-          <Chips shards={unassigned} />
+          <Chips shards={unassigned} isOff={isOff} />
         </div>
       )}
       {job.instanceList.map((instance) => (
@@ -50,6 +52,7 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
 
 function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; shards: Shard[] }) {
   const t = useText();
+  const isOff = isJobDisabled(job.status, job.config.properties?.disabled === true);
   return (
     <div className={classes.lane} data-instance={instance.instanceId}>
       <div className={classes.instance}>
@@ -72,7 +75,7 @@ function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; 
         </Text>
       </div>
       {shards.length > 0 ? (
-        <Chips shards={shards} />
+        <Chips shards={shards} isOff={isOff} />
       ) : (
         <Text size="xs" c="dimmed">
           {t.shards.noneHere}
@@ -82,17 +85,21 @@ function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; 
   );
 }
 
-function Chips({ shards }: { shards: Shard[] }) {
+function Chips({ shards, isOff }: { shards: Shard[]; isOff: boolean }) {
   const t = useText();
   return (
     <div className={classes.chips}>
       {shards.map((shard) => {
-        const label = t.shards.label(shard.item, t.shardStatus[shard.status], shard.parameter);
+        const label = t.shards.label(
+          shard.item,
+          t.shardStatus[statusOf(shard, isOff)],
+          shard.parameter,
+        );
         return (
           <Tooltip key={shard.item} label={label}>
             <span
               className={classes.chip}
-              data-tone={toneOf(shard)}
+              data-tone={toneOf(shard, isOff)}
               data-shard={shard.item}
               role="img"
               aria-label={label}

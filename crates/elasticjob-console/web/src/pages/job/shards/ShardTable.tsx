@@ -1,4 +1,5 @@
 import { ActionIcon, Group, Stack, Table, Text, Tooltip } from "@mantine/core";
+import { useState } from "react";
 
 import type { JobDetails, Shard } from "../../../api/types";
 import { Badge } from "../../../components/Badge";
@@ -7,14 +8,19 @@ import { InstanceName } from "../../../components/InstanceName";
 import { RequireRole } from "../../../components/RequireRole";
 import { ScrollRegion } from "../../../components/ScrollRegion";
 import { EmptyState } from "../../../components/states";
-import { RunStateBadge, ShardStatusBadge } from "../../../components/statuses";
+import { isJobDisabled, RunStateBadge, ShardStatusBadge } from "../../../components/statuses";
 import { Timestamp } from "../../../components/Timestamp";
 import { useText } from "../../../i18n";
 import { useJobActions } from "../actions";
+import { CancelDialog } from "../CancelDialog";
+import { statusOf } from "./lanes";
 
 export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   const actions = useJobActions(job.jobName);
+  // Beside the rows, because the button of a shard disappears when it ends.
+  const [cancelled, setCancelled] = useState<number | null>(null);
+  const isOff = isJobDisabled(job.status, job.config.properties?.disabled === true);
   if (shards.length === 0)
     return (
       <EmptyState icon="info" title={t.shards.none}>
@@ -22,8 +28,9 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
       </EmptyState>
     );
   return (
-    <ScrollRegion label={t.shards.title}>
-      <Table miw={640}>
+    // Many shards scroll here, so that what follows them stays in reach.
+    <ScrollRegion label={t.shards.title} maxHeight="80vh">
+      <Table miw={640} stickyHeader>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>{t.shards.item}</Table.Th>
@@ -50,7 +57,7 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
               </Table.Td>
               <Table.Td>
                 <Stack gap={2} align="flex-start">
-                  <ShardStatusBadge status={shard.status} />
+                  <ShardStatusBadge status={statusOf(shard, isOff)} />
                   {shard.running?.since && (
                     <Text size="xs" c="dimmed" component="div">
                       {t.shards.since} <Timestamp at={shard.running.since} isRelative />
@@ -86,13 +93,24 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
               </Table.Td>
               <Table.Td>
                 <Group gap={4} justify="flex-end" wrap="nowrap">
-                  <ShardActions shard={shard} acts={actions} />
+                  <ShardActions
+                    shard={shard}
+                    acts={actions}
+                    onCancel={() => setCancelled(shard.item)}
+                  />
                 </Group>
               </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
+      {cancelled !== null && (
+        <CancelDialog
+          job={job.jobName}
+          request={{ shards: [cancelled] }}
+          onClose={() => setCancelled(null)}
+        />
+      )}
     </ScrollRegion>
   );
 }
@@ -137,7 +155,15 @@ function LastRun({ shard }: { shard: Shard }) {
   );
 }
 
-function ShardActions({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobActions> }) {
+function ShardActions({
+  shard,
+  acts,
+  onCancel,
+}: {
+  shard: Shard;
+  acts: ReturnType<typeof useJobActions>;
+  onCancel: () => void;
+}) {
   const t = useText();
   const { item } = shard;
   const toggle = shard.disabled ? t.shards.enable(item) : t.shards.disable(item);
@@ -153,7 +179,7 @@ function ShardActions({ shard, acts }: { shard: Shard; acts: ReturnType<typeof u
                 c="dimmed"
                 disabled={isRefused}
                 aria-label={t.shards.cancel(item)}
-                onClick={() => acts.cancel.mutate({ shards: [item] })}
+                onClick={onCancel}
               >
                 <Icon name="stop" />
               </ActionIcon>

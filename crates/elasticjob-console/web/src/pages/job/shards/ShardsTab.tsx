@@ -9,6 +9,7 @@ import { Card } from "../../../components/Card";
 import { Pager } from "../../../components/Pager";
 import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
+import { TriggersCard } from "../triggers/TriggersCard";
 import { DurationsChart } from "./DurationsChart";
 import { FiguresCard } from "./FiguresCard";
 import { JobSettings } from "./JobSettings";
@@ -27,6 +28,7 @@ export function ShardsTab({ job }: { job: JobDetails }) {
     <Grid gap="md">
       <Grid.Col span={{ base: 12, md: 8 }}>
         <Stack gap="md">
+          <TriggersCard job={job} />
           {shards.isPending ? (
             <Card>
               <Loading />

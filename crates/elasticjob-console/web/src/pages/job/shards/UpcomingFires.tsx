@@ -7,6 +7,7 @@ import { useRegistry } from "../../../app/registry";
 import { FireList } from "../../../components/FireList";
 import { useNow } from "../../../components/now";
 import { ErrorState, Loading } from "../../../components/states";
+import { isJobDisabled } from "../../../components/statuses";
 import { useText } from "../../../i18n";
 
 export function UpcomingFires({ job }: { job: JobDetails }) {
@@ -15,7 +16,8 @@ export function UpcomingFires({ job }: { job: JobDetails }) {
   const registry = useRegistry();
   const cron = job.config.properties?.cron;
   const zone = job.config.properties?.timeZone ?? null;
-  const fires = useFires(registry, job.jobName, 20, Boolean(cron));
+  const isDisabled = isJobDisabled(job.status, job.config.properties?.disabled === true);
+  const fires = useFires(registry, job.jobName, 20, Boolean(cron) && !isDisabled);
   const upcoming = (fires.data ?? []).filter((at) => new Date(at).getTime() > now);
   const isRunningOut = fires.isSuccess && upcoming.length < 8 && fires.data.length === 20;
   const { refetch } = fires;
@@ -38,9 +40,17 @@ export function UpcomingFires({ job }: { job: JobDetails }) {
           {zone ?? t.fires.machineZone}
         </Text>
       </Text>
-      {fires.isPending && <Loading rows={4} />}
-      {fires.isError && !fires.data && <ErrorState error={fires.error} />}
-      {fires.data && <FireList fires={upcoming.slice(0, 8)} zone={zone} />}
+      {isDisabled ? (
+        <Text size="sm" c="dimmed">
+          {t.fires.disabled}
+        </Text>
+      ) : fires.data ? (
+        <FireList fires={upcoming.slice(0, 8)} zone={zone} />
+      ) : fires.isError ? (
+        <ErrorState error={fires.error} />
+      ) : (
+        <Loading rows={4} />
+      )}
     </Stack>
   );
 }
