@@ -5,6 +5,8 @@ LISTEN ?= 127.0.0.1:2181
 ROWS ?= 10000000
 CASES ?= 100000
 AWAY ?= 60
+# What has been built is run from here: `cargo run -p bench` would build everything again, with the features that bench alone selects.
+BUILT = $${CARGO_TARGET_DIR:-target}
 LIBRARIES = quartz-cron tinykeeper elasticjob-macros elasticjob elasticjob-jobfile
 
 # The simulated cluster: only the crates it spends its time in are rebuilt with optimisation.
@@ -96,21 +98,28 @@ deny: ## licences, sources and duplicates of the dependencies; advisories if the
 build-times: ## times of a cold build by crate and of a rebuild, number of crates by features; seven minutes, fails above the limits
 	scripts/build-times.py
 
-bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console with ten thousand jobs: prints tables, fails if a target is missed
+# PAGES= measures without writing the pages, ONLY="burst join" runs some of them. The fleet and the cost model take several minutes each.
+PAGES = --page docs/performance.md
+ONLY_BENCH = $(or $(ONLY),registry jobs burst join history-burst fleet scale worker fires history console)
+
+bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, ten thousand jobs that join or are due at once, with history, a fleet, the cost model, a worker, a fire, the console: prints tables with former numbers, writes them into docs/performance.md and docs/scale.md, fails if a target is missed; ONLY="burst join" for some, PAGES= to write nothing
 	@scripts/install-test-servers.sh
 	$(CARGO) build --profile dist -p tinykeeper -p elasticjob-cli -p bench
-	$(CARGO) run --profile dist -p bench -- registry
-	$(CARGO) run --profile dist -p bench -- jobs
-	$(CARGO) run --profile dist -p bench -- worker
-	$(CARGO) run --profile dist -p bench -- fires
-	$(CARGO) run --profile dist -p bench -- history
-	$(CARGO) run --profile dist -p bench -- console
+	@failed=; for benchmark in $(ONLY_BENCH); do \
+		case $$benchmark in \
+			burst|join|history-burst|fleet) options="$(PAGES)" ;; \
+			scale) options="$(if $(PAGES),--page docs/scale.md)" ;; \
+			*) options= ;; \
+		esac; \
+		echo "bench $$benchmark"; \
+		$(BUILT)/dist/bench $$benchmark $$options || failed="$$failed $$benchmark"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 bench-java: ## comparison with the real Java ElasticJob on one ZooKeeper, twenty-five minutes: prints tables and writes docs/performance.md, fails if a target is missed; BRIEF=1 for a short check
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh
 	$(CARGO) build --profile dist -p interop -p bench
-	$(CARGO) run --profile dist -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
+	$(BUILT)/dist/bench java $(if $(BRIEF),--brief,--page docs/performance.md)
 
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows the timeline of one simulated cluster
@@ -141,7 +150,7 @@ fuzz: ## fuzz everything that reads bytes from outside, MINUTES for each target 
 soak: ## console, three workers and ZooKeeper under load for MINUTES (default 60): fails if memory, files, threads or tasks grow; PAGE=docs/dev/soak.md writes the table, REGISTRY=tinykeeper for the other registry
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-cli -p bench
-	$(CARGO) run --release -p bench -- soak --minutes $(or $(MINUTES),60) $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(PAGE),--page $(PAGE))
+	$(BUILT)/release/bench soak --minutes $(or $(MINUTES),60) $(if $(REGISTRY),--registry $(REGISTRY)) $(if $(PAGE),--page $(PAGE))
 
 package: ## check that the library crates can be published
 	scripts/check-packages.sh $(LIBRARIES)

@@ -20,6 +20,7 @@ const SHARDS: u32 = 4;
 const RUNS: usize = 125;
 /// Number of batches of starts, and of batches of ends.
 const BATCHES: usize = 40;
+const EVENTS: usize = BATCHES * RUNS * SHARDS as usize * 2;
 /// Events per second: a hundred jobs of four shards that run every second make 800.
 const MIN_RATE: f64 = 2_000.0;
 
@@ -28,9 +29,8 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
     let folder = TempDir::new()?;
     let (postgres, mariadb) =
         tokio::task::spawn_blocking(|| (Postgres::start(), MariaDb::start())).await?;
-    let events = BATCHES * RUNS * SHARDS as usize * 2;
     print_line(&format!(
-        "{events} shard events in batches of {}, one writer; {}\n",
+        "{EVENTS} shard events in batches of {}, one writer; {}\n",
         RUNS * SHARDS as usize,
         machine::line()
     ));
@@ -42,19 +42,31 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
         ("PostgreSQL", postgres.url().parse()?),
         ("MariaDB", mariadb.url().parse()?),
     ] {
-        let store = Store::open(&url).await?;
-        let stopwatch = Stopwatch::start();
-        for batch in 0..BATCHES {
-            let (starts, ends) = batches(batch)?;
-            store.store(&starts).await?;
-            store.store(&ends).await?;
-        }
-        let rate = stopwatch.rate(events);
-        store.close().await;
+        let rate = rate_of(&url).await?;
         met &= rate >= MIN_RATE;
         print_line(&format!("| {name} | {rate:.0} | ≥ {MIN_RATE:.0} |"));
     }
     Ok(met)
+}
+
+/// Shard events per second into a SQLite file.
+pub(crate) async fn sqlite_rate() -> Result<f64, BoxError> {
+    let folder = TempDir::new()?;
+    rate_of(&HistoryUrl::sqlite(folder.path().join("history.db"))).await
+}
+
+/// Shard events per second into a database.
+async fn rate_of(url: &HistoryUrl) -> Result<f64, BoxError> {
+    let store = Store::open(url).await?;
+    let stopwatch = Stopwatch::start();
+    for batch in 0..BATCHES {
+        let (starts, ends) = batches(batch)?;
+        store.store(&starts).await?;
+        store.store(&ends).await?;
+    }
+    let rate = stopwatch.rate(EVENTS);
+    store.close().await;
+    Ok(rate)
 }
 
 /// The starts and ends of the shards of some runs.

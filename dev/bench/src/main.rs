@@ -8,15 +8,23 @@ use tokio::{
     task::JoinSet,
 };
 
+mod burst;
 mod console;
 mod fires;
+mod fleet;
 mod history;
+mod history_burst;
 mod java;
 mod jobs;
+mod join;
 mod machine;
+mod node_process;
 mod open_files;
 mod process;
 mod registry;
+mod report;
+mod scale;
+mod server_counters;
 mod soak;
 mod statistics;
 mod stopwatch;
@@ -38,16 +46,29 @@ enum Benchmark {
     Registry(registry::Options),
     /// a thousand jobs in one process, on ZooKeeper
     Jobs,
+    /// a thousand and ten thousand jobs due in one second, against what ZooKeeper itself can do
+    Burst(burst::Options),
+    /// joining a thousand and ten thousand jobs: time, requests, bytes, memory; catching up after a restart of ZooKeeper
+    Join(join::Options),
+    /// a fleet restarted process by process: assignments and requests for each membership change
+    Fleet(fleet::Options),
+    /// the cost model of docs/scale.md: fitted on three sizes, checked on a fourth
+    Scale(scale::Options),
     /// the binary elasticjob: size, time until ready, memory when idle
     Worker,
     /// processor time of a fire, with and without history
     Fires,
     /// shard events per second into each database
     History,
+    /// ten thousand jobs due in one second with history: nothing dropped, no later start
+    HistoryBurst(history_burst::Options),
     /// the console with ten thousand jobs: response times, memory, and the job list in a real browser
     Console,
     /// console, workers and registry under load for an hour: memory, files, threads and tasks stay flat: `make soak`
     Soak(soak::Options),
+    /// one node with many jobs, for other benchmarks
+    #[command(hide = true)]
+    Node(node_process::Options),
     /// comparison with the real Java ElasticJob: `make bench-java`
     Java(java::Options),
 }
@@ -92,10 +113,16 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     match benchmark {
         Benchmark::Registry(options) => registry::run(options).await,
         Benchmark::Jobs => jobs::run().await,
+        Benchmark::Burst(options) => burst::run(&options).await,
+        Benchmark::Join(options) => join::run(&options).await,
+        Benchmark::Fleet(options) => fleet::run(&options).await,
+        Benchmark::Scale(options) => scale::run(&options).await,
         Benchmark::Worker => worker::run(),
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
+        Benchmark::HistoryBurst(options) => history_burst::run(&options).await,
         Benchmark::Console => console::run().await,
+        Benchmark::Node(options) => node_process::run(options).await,
         Benchmark::Soak(options) => soak::run(options).await,
         Benchmark::Java(options) => java::run(options).await,
     }

@@ -31,20 +31,16 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(&format!(
-        "## Failover\n\nTwo processes, {JOBS} jobs of one shard with failover, due every two seconds; one process runs all shards for a long time. It is killed (`kill -9`): the time \
+        "### Failover\n\nTwo processes, {JOBS} jobs of one shard with failover, due every two seconds; one process runs all shards for a long time. It is killed (`kill -9`): the time \
          until its shards start on the other one. Then a new process joins, and the other one is killed; {} times. The session timeout is {} seconds on both sides, and the server checks it every 200 ms: \
          no instance can know sooner.",
         scale.kills,
         SESSION.as_secs()
     ));
-    page.table(&[
-        "",
-        "shards taken over",
-        "median",
-        "p99",
-        "maximum",
-        "median after the session expired",
-    ]);
+    page.table(
+        1,
+        &["", "shards taken over", "median", "p99", "maximum", "median after the session expired"],
+    );
     let mut results = Vec::new();
     for side in Side::in_turn(0) {
         results.push((side, measure_side(server, side, scale.kills).await?));

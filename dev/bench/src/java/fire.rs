@@ -30,20 +30,23 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(&format!(
-        "## Requests per fire\n\nThe requests that an instance sends to ZooKeeper for one fire of a job: all requests, and those that write. A transaction is one request and one write, \
+        "### Requests per fire\n\nThe requests that an instance sends to ZooKeeper for one fire of a job: all requests, and those that write. A transaction is one request and one write, \
          whatever its size; pings do not count. {JOBS} jobs, due every second, for {} seconds, counted by a proxy that reads the protocol.",
         scale.fire_seconds
     ));
-    page.table(&[
-        "shards",
-        "instances",
-        "failover",
-        "Java: requests",
-        "writes",
-        "Rust: requests",
-        "writes",
-        "ratio of requests",
-    ]);
+    page.table(
+        3,
+        &[
+            "shards",
+            "instances",
+            "failover",
+            "Java: requests",
+            "writes",
+            "Rust: requests",
+            "writes",
+            "ratio of requests",
+        ],
+    );
     let mut turn = 0;
     for instances in [1, 3] {
         for shards in scale.fire_shards {

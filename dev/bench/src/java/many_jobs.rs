@@ -43,19 +43,22 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(
-        "## Many jobs\n\nJobs of four shards in one process, none of them due: the time to register them all, the nodes and watches in ZooKeeper per job, and the \
+        "### Many jobs\n\nJobs of four shards in one process, none of them due: the time to register them all, the nodes and watches in ZooKeeper per job, and the \
          threads and resident memory of the process. Java registers one job after the other, as a program that uses it does; Rust registers them concurrently, as a starting node does. Java creates \
          the nodes of the shards (two for each) when a job first runs, Rust when it joins.",
     );
-    page.table(&[
-        "jobs",
-        "",
-        "time to register",
-        "nodes per job",
-        "watches per job",
-        "threads",
-        "resident",
-    ]);
+    page.table(
+        2,
+        &[
+            "jobs",
+            "",
+            "time to register",
+            "nodes per job",
+            "watches per job",
+            "threads",
+            "resident",
+        ],
+    );
     for (turn, count) in scale.job_counts.iter().enumerate() {
         let mut results = Vec::new();
         for side in Side::in_turn(turn) {

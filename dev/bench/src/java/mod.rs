@@ -15,13 +15,20 @@ mod startup;
 mod throughput;
 mod worker;
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use testbed::ZooKeeper;
 
 use self::{page::Page, punctuality::Load, worker::Side};
-use crate::{BoxError, machine, print_line, stopwatch::Stopwatch};
+use crate::{
+    BoxError, machine, print_line,
+    report::{former_section, replace_section},
+    stopwatch::Stopwatch,
+};
+
+/// The section of the page.
+const SECTION: &str = "java";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -31,7 +38,7 @@ pub(crate) struct Options {
     /// Run only these parts; writes no page
     #[arg(long, value_name = "PART")]
     only: Vec<Part>,
-    /// The page to write
+    /// The page whose section is written
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
@@ -99,7 +106,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     let stopwatch = Stopwatch::start();
     let server = ZooKeeper::builder().full_speed().start();
     let address = server.address();
-    let mut page = Page::default();
+    let mut page = Page::replacing(&former_section(options.page.as_deref(), SECTION)?);
     page.block(&heading());
     let parts = if options.only.is_empty() { Part::value_variants() } else { &options.only };
     for part in parts {
@@ -116,15 +123,15 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     page.block(&format!("The run took {:.0} minutes.", stopwatch.elapsed().as_secs_f64() / 60.0));
     let (text, is_passed) = page.end();
     if let Some(file) = options.page.filter(|_| !options.brief && options.only.is_empty()) {
-        fs::write(&file, text.trim_start())?;
-        print_line(&format!("\nwrote {}", file.display()));
+        replace_section(&file, SECTION, &text)?;
+        print_line(&format!("\nwrote the section {SECTION} of {}", file.display()));
     }
     Ok(is_passed)
 }
 
 fn heading() -> String {
     format!(
-        "# Comparison with Java ElasticJob\n\n`make bench-java` wrote this page on {}. It needs Maven, a JDK and twenty-five minutes on an otherwise idle machine; \
+        "## Comparison with Java ElasticJob\n\n`make bench-java` wrote this section on {}. It needs Maven, a JDK and twenty-five minutes on an otherwise idle machine; \
          `make bench-java BRIEF=1` checks in two minutes that it works.\n\nJava ElasticJob 3.0.4 (the newest version available from Maven here) and this implementation (Rust) \
          run in turn, each in its own processes, on one ZooKeeper on the same machine. Both run jobs that only record when they started. The JVMs run with default \
          settings, Rust is the release build. Absolute times depend on the machine; compare the rows.",

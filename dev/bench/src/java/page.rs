@@ -1,4 +1,5 @@
-//! The results: printed while the benchmark runs, and written as a Markdown page at its end.
+//! The results: printed while the benchmark runs, and written as a section of a Markdown page at its end. Below each row stands the one of the section
+//! that is replaced.
 
 use std::fmt::Write as _;
 
@@ -10,6 +11,10 @@ use crate::print_line;
 pub(super) struct Page {
     text: String,
     targets: Vec<Target>,
+    /// The section as it was written before.
+    former: String,
+    /// The head of the present table, and how many of its columns say what is measured.
+    head: (String, usize),
 }
 
 #[derive(Debug)]
@@ -22,19 +27,30 @@ struct Target {
 }
 
 impl Page {
+    pub(super) fn replacing(former: &str) -> Self {
+        Self { former: former.to_owned(), ..Self::default() }
+    }
+
     /// Adds a heading, a paragraph or the head of a table.
     pub(super) fn block(&mut self, text: &str) {
         self.line(&format!("\n{text}"));
     }
 
-    /// Begins a table.
-    pub(super) fn table(&mut self, columns: &[&str]) {
-        self.block(&format!("| {} |", columns.join(" | ")));
+    /// Begins a table. The first `labels` columns say what is measured.
+    pub(super) fn table(&mut self, labels: usize, columns: &[&str]) {
+        self.head = (format!("| {} |", columns.join(" | ")), labels);
+        self.block(&self.head.0.clone());
         self.line(&format!("|{}", "---|".repeat(columns.len())));
     }
 
+    /// Adds a row, and below it the same one as it was before.
     pub(super) fn row(&mut self, cells: &[String]) {
         self.line(&format!("| {} |", cells.join(" | ")));
+        let former = former_row(&self.former, &self.head.0, &cells[..self.head.1]);
+        if let Some(mut former) = former {
+            former[self.head.1 - 1].push_str(BEFORE);
+            self.line(&format!("| {} |", former.join(" | ")));
+        }
     }
 
     /// Records a target that fails the benchmark if it is missed.
@@ -51,8 +67,8 @@ impl Page {
 
     /// Returns the page with the table of targets, and whether all required targets were met.
     pub(super) fn end(mut self) -> (String, bool) {
-        self.block("## Targets\n\nA missed required target fails the benchmark. The others depend on the machine as much as on the code, or are not reached yet.");
-        self.table(&["target", "measured", "", "required"]);
+        self.block("### Targets\n\nA missed required target fails the benchmark. The others depend on the machine as much as on the code, or are not reached yet.");
+        self.table(1, &["target", "measured", "", "required"]);
         let targets = std::mem::take(&mut self.targets);
         let is_passed = targets.iter().all(|target| target.is_met || !target.is_required);
         for Target { description, is_met, is_required, measured } in targets {
@@ -68,6 +84,20 @@ impl Page {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{line}");
     }
+}
+
+/// Marks the last label of a former row.
+const BEFORE: &str = " (before)";
+
+/// The row with these labels in the table with this head.
+fn former_row(section: &str, head: &str, labels: &[String]) -> Option<Vec<String>> {
+    let table = section.lines().skip_while(|line| *line != head).skip(2);
+    let mut rows = table.map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let row = rows.find_map(|row| {
+        let row: Vec<String> = row.split(" | ").map(ToOwned::to_owned).collect();
+        row.starts_with(labels).then_some(row)
+    })?;
+    (row.len() > labels.len()).then_some(row)
 }
 
 /// The results of both sides, in the order in which they are shown.
@@ -112,5 +142,31 @@ pub(super) fn format_ms(ms: f64) -> String {
         format!("{:.2} s", ms / 1e3)
     } else {
         format!("{ms:.0} ms")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_is_followed_by_the_one_of_the_last_run() {
+        let write = |former: &str, time: &str| {
+            let mut page = Page::replacing(former);
+            page.table(2, &["jobs", "", "other"]);
+            page.row(&["100", "Rust", "of another table"].map(ToOwned::to_owned));
+            page.table(2, &["jobs", "", "time"]);
+            page.row(&["100", "Java", "7 s"].map(ToOwned::to_owned));
+            page.row(&["100", "Rust", time].map(ToOwned::to_owned));
+            page.text
+        };
+
+        let first = write("", "3 s");
+        let second = write(&first, "2 s");
+        let third = write(&second, "1 s");
+
+        assert!(!first.contains("before"));
+        assert!(second.contains("| 100 | Rust | 2 s |\n| 100 | Rust (before) | 3 s |"), "{second}");
+        assert!(third.contains("| 100 | Rust | 1 s |\n| 100 | Rust (before) | 2 s |"), "{third}");
     }
 }

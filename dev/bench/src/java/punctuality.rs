@@ -45,22 +45,15 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(&format!(
-        "## Start delay\n\nJobs of {SHARDS} shards in one process, all due in the same second: the start delay of the shards, and how many do not start within the interval in which they are due. \
+        "### Start delay\n\nJobs of {SHARDS} shards in one process, all due in the same second: the start delay of the shards, and how many do not start within the interval in which they are due. \
          The first fire does not count, because Java assigns the shards in it. Threads and memory are those of a process whose jobs fire. \
          A JVM gets {} seconds to register its jobs, and at most 20,000 threads: the system allows 32,768 for all processes together.",
         REGISTRATION_LIMIT.as_secs()
     ));
-    page.table(&[
-        "jobs",
-        "",
-        "due",
-        "missed",
-        "delay: median",
-        "p99",
-        "maximum",
-        "threads",
-        "resident",
-    ]);
+    page.table(
+        2,
+        &["jobs", "", "due", "missed", "delay: median", "p99", "maximum", "threads", "resident"],
+    );
     for (turn, load) in scale.loads.iter().enumerate() {
         let mut outcomes = Vec::new();
         for side in Side::in_turn(turn) {

@@ -27,11 +27,11 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(
-        "## Resharding\n\nOne job of 1,000 shards, due every ten seconds: the time from the moment one more process joins, or leaves gracefully, until every shard is assigned to a present instance. \
+        "### Resharding\n\nOne job of 1,000 shards, due every ten seconds: the time from the moment one more process joins, or leaves gracefully, until every shard is assigned to a present instance. \
          Java reshards when the job is next due and none of its shards runs; Rust reassigns at once all shards that do not run. \
          A Java instance is a process: its id is the address and the process id. Fifty JVMs do not fit on this machine, so Java has fewer.",
     );
-    page.table(&["", "instances", "one joins", "one leaves"]);
+    page.table(2, &["", "instances", "one joins", "one leaves"]);
     for (side, instances) in scale.reshardings {
         let [joined, left] = reshard(server, *side, *instances).await?;
         page.row(&[

@@ -23,11 +23,11 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(&format!(
-        "## First fire\n\nA process starts at the beginning of a second, with one job of one shard that is due every second: the time until it has joined the job, and until its shard \
+        "### First fire\n\nA process starts at the beginning of a second, with one job of one shard that is due every second: the time until it has joined the job, and until its shard \
          starts, which is at the next second at the earliest. Medians of {}.",
         scale.starts
     ));
-    page.table(&["", "joined after", "first fire after"]);
+    page.table(1, &["", "joined after", "first fire after"]);
     let mut startups = Comparison { java: Vec::new(), rust: Vec::new() };
     for number in 0..scale.starts {
         for side in Side::in_turn(number) {

@@ -39,7 +39,7 @@ pub(super) async fn measure(
     page: &mut Page,
 ) -> Result<(), BoxError> {
     page.block(&format!(
-        "## Throughput\n\nJobs of {SHARDS} shards in one process, each due every second; jobs are added until fires are missed. The write rate of ZooKeeper itself is measured in the same run, before \
+        "### Throughput\n\nJobs of {SHARDS} shards in one process, each due every second; jobs are added until fires are missed. The write rate of ZooKeeper itself is measured in the same run, before \
          and after: one session that sets nodes of 100 bytes with 256 requests in flight, and the same with transactions of eight sets, which is about what a fire of Rust writes."
     ));
     let mut baseline = vec![write_limit(server.address(), "/limit-before").await?];
@@ -53,7 +53,7 @@ pub(super) async fn measure(
         median(baseline.iter().map(|limit| limit.0)),
         median(baseline.iter().map(|limit| limit.1)),
     ];
-    page.table(&["", "fires per second", "ZooKeeper writes per second", "at a higher rate"]);
+    page.table(1, &["", "fires per second", "ZooKeeper writes per second", "at a higher rate"]);
     for (side, throughput) in comparison.each() {
         page.row(&[
             side.name().to_owned(),
