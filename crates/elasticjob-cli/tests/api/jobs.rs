@@ -189,7 +189,7 @@ async fn stored_triggers_are_listed_shown_and_withdrawn() {
     let unknown = format!("{triggers}/46861c8b-90ef-4172-9305-d3e7862768d2");
     assert_eq!(admin.get(&unknown).problem(), (404, "notFound".to_owned()));
     for bad in ["config", "settle~1", "%2e%2e", "46861c8b"] {
-        assert_eq!(admin.get(&format!("{triggers}/{bad}")).problem().0, 422, "{bad}");
+        assert_eq!(admin.get(&format!("{triggers}/{bad}")).problem().0, 404, "{bad}");
     }
     assert_eq!(admin.get(&format!("{triggers}?limit=0")).problem().0, 422);
     assert_eq!(admin.data(&format!("{triggers}?limit=1"))["items"].as_array().unwrap().len(), 1);

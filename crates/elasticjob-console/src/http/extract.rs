@@ -161,9 +161,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathTriggeredRun {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let run = path_param(parts, state, "run").await?;
-        run.parse()
-            .map(Self)
-            .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("run", &error))
+        // The id of no run names no trigger, whatever is wrong with it.
+        run.parse().map(Self).map_err(|error: elasticjob::job::InvalidValue| {
+            Problem::new(Code::NotFound, &error)
+                .with_hint("GET …/triggers lists the triggers of a job")
+                .with_field("run")
+        })
     }
 }
 
