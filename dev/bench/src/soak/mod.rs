@@ -8,7 +8,11 @@ mod load;
 mod samples;
 mod worker_process;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::ValueEnum;
 use elasticjob::history::HistoryUrl;
@@ -32,6 +36,8 @@ const SAMPLES: u32 = 120;
 const MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// The part of the run that is not measured: caches, pools and histories fill up.
 const WARM_UP: f64 = 0.25;
+/// How long the first run may take to create the history.
+const HISTORY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Rows of the table on the page.
 const ROWS: usize = 12;
 /// How long the restarted worker runs, and how long it stays away.
@@ -64,10 +70,13 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     };
     let url = format!("zookeeper://{}/soak?sessionTimeout=6s", registry.address());
     let folder = tempfile::Builder::new().prefix("bench-soak-").tempdir()?;
-    let history = HistoryUrl::sqlite(folder.path().join("history.db"));
+    let history_file = folder.path().join("history.db");
+    let history = HistoryUrl::sqlite(history_file.clone());
     let start = |number: usize| WorkerProcess::start(number, &url, &history, folder.path());
     let workers = [start(1)?, start(2)?];
     let mut third = Some(start(3)?);
+    // The first run creates it. Until then the console answers that there is no history, which the load counts as a failure.
+    wait_for_file(&history_file).await?;
     let console = ConsoleProcess::start(&url, &history)?;
     let load = Load::start(&console.address, &console.password);
 
@@ -123,6 +132,17 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
         print_line("MISSED  a part of the load did nothing");
     }
     Ok(is_flat && is_loaded)
+}
+
+async fn wait_for_file(file: &Path) -> Result<(), BoxError> {
+    let stopwatch = Stopwatch::start();
+    while !file.exists() {
+        if stopwatch.elapsed() > HISTORY_TIMEOUT {
+            return Err(format!("no worker has created {}", file.display()).into());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
 }
 
 /// Prints the result and writes the page. Returns whether everything stayed flat.
